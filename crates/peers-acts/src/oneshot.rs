@@ -263,7 +263,7 @@ impl Bench {
         if let Some(changed) = loaded.refused_change() {
             return Err(changed.into());
         }
-        let chosen = OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let chosen = OperatorEnv::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         let scratch = Scratch::new(place)?;

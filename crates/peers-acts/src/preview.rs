@@ -207,14 +207,11 @@ impl Preview {
         }
         let many = self.owed.len() > 1;
         if !self.owed.is_empty() {
-            let names: Vec<String> = self.owed.iter().take(NAMED).map(|gate| format!("`{gate}`")).collect();
-            let more = match self.owed.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let names = self.owed.iter().take(NAMED).map(|gate| format!("`{gate}`"));
+            let names = term::first_of(self.owed.len(), names);
             let (verb, last) =
                 if many { ("are", "their last answers, if any") } else { ("is", "its last answer, if any") };
-            notes.push(format!("{}{more} {verb} judged first: the prompt has {last}", names.join(", ")));
+            notes.push(format!("{names} {verb} judged first: the prompt has {last}"));
         }
         let given = match self.owed.len() {
             0 => String::new(),

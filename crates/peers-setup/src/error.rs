@@ -110,12 +110,13 @@ impl ScaffoldError {
     pub fn exit(&self) -> u8 {
         match self {
             Self::Refused { exit, .. } => *exit,
-            Self::Outside { .. } => exit::INVALID,
             Self::Link { .. } | Self::Git(GitError::Unsafe { .. }) => exit::REFUSED,
             Self::HalfWay { source, .. } | Self::CutShort { source, .. } => source.exit(),
             Self::Repo(error) | Self::Git(GitError::Repo(error)) => repo_exit(error),
             Self::Git(GitError::Exists { .. } | GitError::Moved { .. }) => exit::CONFLICT,
-            Self::Git(GitError::InvalidName { .. } | GitError::TooLarge { .. }) => exit::INVALID,
+            Self::Outside { .. } | Self::Git(GitError::InvalidName { .. } | GitError::TooLarge { .. }) => {
+                exit::INVALID
+            }
             Self::Git(_) => exit::BUG,
             Self::Place(PlaceError::NotADirectory { .. }) => exit::USAGE,
             Self::Place(error) => error.exit(),

@@ -262,7 +262,7 @@ fn ask_peers(
     scratch: &Scratch,
     (ask, report): (Ask, &mut Report),
 ) -> Result<(), BootError> {
-    let chosen = match OperatorEnv::load(env, false) {
+    let chosen = match OperatorEnv::load(env) {
         Ok(chosen) => chosen,
         Err(error) => {
             let fix = "correct it: docs/formats/sandbox.md has its form";

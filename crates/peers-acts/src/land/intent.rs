@@ -189,16 +189,12 @@ fn begins(found: &[u8], due: &[u8]) -> bool {
 
 /// Files that somebody edited stand in the way: the commands that give them up, once they were copied.
 fn kept_apart(work: &PeerRepo, intent: &BranchMove, edited: &[PathChange]) -> Finding {
-    let named: Vec<String> = edited.iter().take(NAMED).map(|change| term::inline(&change.path)).collect();
-    let more = match edited.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = edited.iter().take(NAMED).map(|change| term::inline(&change.path));
     let message = format!(
-        "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}{more}",
+        "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}",
         term::inline(&intent.branch),
         intent.to.short(),
-        named.join(", ")
+        term::first_of(edited.len(), named)
     );
     let dir = work.work_dir().to_string_lossy();
     let is_gone = |change: &&PathChange| change.new_mode == 0;

@@ -282,12 +282,8 @@ fn only_its_own(
     if others.is_empty() {
         return Ok(range.len());
     }
-    let named = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = match others.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let message = format!("`{shown}` holds commits that are not of run {run}: {named}{more}");
+    let named = term::first_of(others.len(), others.iter().take(NAMED).cloned());
+    let message = format!("`{shown}` holds commits that are not of run {run}: {named}");
     // The newest first: what it made lies above what others did.
     let ids: BTreeSet<CommitId> = range.into_iter().map(|fact| fact.id).collect();
     let mut later = None;

@@ -152,7 +152,7 @@ pub fn run(
     let held = control::mended(&place, adopted, open);
     found.machine(&place, env, options);
     let mut findings = found.findings();
-    let chosen = OperatorEnv::load(env, false);
+    let chosen = OperatorEnv::load(env);
     if let Err(error) = &chosen {
         findings.push(Finding::plain(exit::INVALID, chain(error)));
     }

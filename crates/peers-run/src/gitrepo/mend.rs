@@ -287,8 +287,5 @@ fn short(name: &str) -> String {
 
 /// Names for a warning, the first few of them.
 pub(super) fn quoted(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{rest}", shown.join(", "))
+    term::first_of(names.len(), names.iter().take(NAMED).map(|name| format!("`{}`", term::inline(name))))
 }

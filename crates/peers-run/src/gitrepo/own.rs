@@ -5,11 +5,9 @@ use peers_model::CommitId;
 use peers_sys::error::chain;
 use peers_sys::term;
 
+use super::mend::quoted;
 use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
-
-/// Names in one warning.
-const NAMED: usize = 10;
 
 impl GitRepo {
     /// Does something; when git fails at it and our own repository was the reason, that is made whole again
@@ -116,12 +114,6 @@ fn told_completed(done: &Completed) -> Vec<String> {
         ));
     }
     told
-}
-
-fn quoted(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
-    let more = names.len().saturating_sub(NAMED);
-    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 /// What is said of salvages whose names were gone.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use peers_model::record::Record;
 
-use crate::world::{World, files, sh};
+use crate::world::{World, sh};
 
 /// A world with one honest tick behind it.
 fn lived() -> World {

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use peers_model::exit;
-use peers_store::{Area, load};
+use peers_store::load;
 
 use super::*;
 use crate::world::{World, git, mode, snapshot};

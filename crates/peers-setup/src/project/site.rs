@@ -47,7 +47,7 @@ pub(super) enum Git {
 pub(super) fn look(options: &ProjectOptions, spec: Option<&str>, env: &Env) -> Result<Site, ScaffoldError> {
     let asked = &options.target;
     match asked.canonicalize() {
-        Ok(path) => there(path, options, spec, env),
+        Ok(path) => there(&path, options, spec, env),
         Err(error) if error.kind() == ErrorKind::NotFound => new(asked, options, env),
         Err(error) if error.kind() == ErrorKind::NotADirectory => Err(not_a_directory(asked)),
         Err(source) => Err(FileError::Io { path: asked.clone(), op: "look at", source }.into()),
@@ -80,13 +80,13 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
 }
 
 fn there(
-    path: PathBuf,
+    path: &Path,
     options: &ProjectOptions,
     spec: Option<&str>,
     env: &Env,
 ) -> Result<Site, ScaffoldError> {
-    let Ok(work) = SafeDir::open_shared(&path) else { return Err(not_a_directory(&path)) };
-    let path = target::admitted(&path, env)?;
+    let Ok(work) = SafeDir::open_shared(path) else { return Err(not_a_directory(path)) };
+    let path = target::admitted(path, env)?;
     let git = git(&path, &work)?;
     if git != Git::Born {
         if has_files(&work, spec)? {
