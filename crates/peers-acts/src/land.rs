@@ -130,11 +130,10 @@ struct Ground {
 impl Ground {
     /// Takes the lock and brings the repository's branches in.
     fn take(place: &Place, env: &Env, command: &str) -> Result<Self, BootError> {
-        let lock = place.lock(command).map_err(Finding::from)?;
-        let (mut store, _) =
-            Store::open(place.open_store_disk().map_err(Finding::from)?).map_err(Finding::from)?;
-        let records = runs::all(store.disk()).map_err(Finding::from)?;
-        commands::record_waiting(&mut store, clock::now(), None).map_err(Finding::from)?;
+        let lock = place.lock(command)?;
+        let (mut store, _) = Store::open(place.open_store_disk()?)?;
+        let records = runs::all(store.disk())?;
+        commands::record_waiting(&mut store, clock::now(), None)?;
         if let Some(open) = &store.state().open {
             return Err(Finding::new(
                 exit::CONFLICT,
@@ -143,16 +142,15 @@ impl Ground {
             )
             .into());
         }
-        let base = project::read(store.disk()).map_err(Finding::from)?.and_then(|project| project.base);
+        let base = project::read(store.disk())?.and_then(|project| project.base);
         let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
         // Before the first run there is none.
-        if let Some(dir) = place.open_store().map_err(Finding::from)? {
-            dir.create_subdir("git").map_err(|e| Finding::from(&e))?;
+        if let Some(dir) = place.open_store()? {
+            dir.create_subdir("git")?;
         }
-        let mut control = ControlDir::open_or_create(&place.control_git_path(), boot::git_program(env)?)
-            .map_err(Finding::from)?
+        let mut control = ControlDir::open_or_create(&place.control_git_path(), boot::git_program(env)?)?
             .with_excludes(peers_git::operator_excludes());
-        let _imported = control.import(&repo, base.as_ref()).map_err(Finding::from)?;
+        let _imported = control.import(&repo, base.as_ref())?;
         Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
     }
 
@@ -185,7 +183,7 @@ impl Ground {
     /// Removes a lock of the index that a landing or an undo left when it was killed: whoever makes one
     /// holds the run lock, which we hold.
     fn unlock(work: &PeerRepo) -> Result<(), Finding> {
-        if work.remove_own_index_lock().map_err(Finding::from)? {
+        if work.remove_own_index_lock()? {
             tracing::info!(
                 "a lock that was left in {} was removed",
                 term::inline(&work.work_dir().to_string_lossy())
@@ -195,12 +193,12 @@ impl Ground {
     }
 
     fn refuse_dirty(&self, work: &PeerRepo, head: &CommitId, branch: &str) -> Result<(), Finding> {
-        let state = self.control.tree_state(work.work_dir(), head).map_err(Finding::from)?;
+        let state = self.control.tree_state(work.work_dir(), head)?;
         if !state.dirty {
             return Ok(());
         }
         let dir = term::inline(&work.work_dir().to_string_lossy());
-        let found = self.control.dirty_files(work.work_dir(), head, DIRTY).map_err(Finding::from)?;
+        let found = self.control.dirty_files(work.work_dir(), head, DIRTY)?;
         let (what, hint) = match work.unfollowed(head, &found) {
             Some((why, path)) => (
                 format!("where {}", boot::differs(&why, &path)),
@@ -222,7 +220,7 @@ impl Ground {
 
 fn record(store: &mut Store<FsDisk>, op: OperatorOp, by: &str) -> Result<(), Finding> {
     let record = Record::Operator(OperatorRecord { op, by: by.to_owned() });
-    store.append(clock::now(), None, &[record]).map_err(Finding::from)?;
+    store.append(clock::now(), None, &[record])?;
     // A cache of the journal, where it stands.
     let _cached = store.write_snapshot();
     Ok(())
@@ -293,10 +291,10 @@ pub fn land(
         Merged::Conflict(paths) => return Ok(Landing::Conflict { run, into, paths }),
         Merged::FastForward(commit) | Merged::Commit(commit) => commit,
     };
-    let tree = ground.control.facts().tree_of(&commit).map_err(Finding::from)?;
+    let tree = ground.control.facts().tree_of(&commit)?;
     let exempt = oneshot::exempt(&loaded.goals);
     let merged = TreeKey { head: commit.clone(), tree: tree.clone() };
-    let from_tree = ground.control.facts().tree_of(&from).map_err(Finding::from)?;
+    let from_tree = ground.control.facts().tree_of(&from)?;
     let owed = Owed::new(&ground, loaded, &merged, &TreeKey { head: from, tree: from_tree });
     let Judgement { gates, signal, .. } = prove(&bench, &mut ground, &owed, show)?;
     let proved = owed.proved;
@@ -360,7 +358,7 @@ fn merge(
     let tried = ground.control.merge_trees(into, from, style, message, &who);
     if let Err(GitError::NotFound { .. }) = tried {
         // The common history lies before what was imported.
-        ground.control.deepen(&ground.repo).map_err(Finding::from)?;
+        ground.control.deepen(&ground.repo)?;
         return ground.control.merge_trees(into, from, style, message, &who).map_err(Finding::from);
     }
     tried.map_err(Finding::from)
@@ -408,7 +406,7 @@ fn prove(bench: &Bench, ground: &mut Ground, owed: &Owed, show: Show) -> Result<
     if owed.on_tree.is_empty() && owed.on_history.is_empty() {
         return Ok(all);
     }
-    let lent = ground.control.lend(&ground.repo).map_err(Finding::from)?;
+    let lent = ground.control.lend(&ground.repo)?;
     for (key, gates) in [(&owed.merged, &owed.on_tree), (&owed.from, &owed.on_history)] {
         if all.signal.is_some() {
             break;
@@ -423,7 +421,7 @@ fn prove(bench: &Bench, ground: &mut Ground, owed: &Owed, show: Show) -> Result<
 
 /// Subjects of the commits that come with a branch, newest last, fit for a terminal.
 fn subjects(ground: &Ground, into: &CommitId, from: &CommitId) -> Result<Vec<String>, Finding> {
-    let walked = ground.control.facts().walk(Some(into), from, peers_git::WALK_CAP).map_err(Finding::from)?;
+    let walked = ground.control.facts().walk(Some(into), from, peers_git::WALK_CAP)?;
     let line = |message: &str| term::line(message.lines().next().unwrap_or_default(), 100);
     Ok(walked.iter().map(|fact| format!("{} {}", fact.id.short(), line(&fact.message))).collect())
 }

@@ -35,12 +35,11 @@ use peers_run::procs::{
 use peers_run::pulse;
 use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
-use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
-use peers_sys::lock::FileLock;
-use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
+
+use crate::scratch::Scratch;
 
 pub use self::changed::Dirtied;
 
@@ -133,7 +132,7 @@ pub fn verify(
     options: &VerifyOptions,
     show: Show,
 ) -> Result<Verified, BootError> {
-    let beside = place.holder().map_err(Finding::from)?;
+    let beside = place.holder()?;
     let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
     let mut loaded = loaded.clone();
     if let Some(limit) = loaded.config.verify.timeout_s {
@@ -151,12 +150,11 @@ pub fn verify(
     };
     let (branch, head) = (head.clone(), head.commit);
     let mut control =
-        ControlDir::open_or_create(&bench.scratch().join("control.git"), boot::git_program(env)?)
-            .map_err(Finding::from)?
+        ControlDir::open_or_create(&bench.scratch().join("control.git"), boot::git_program(env)?)?
             .with_excludes(peers_git::operator_excludes());
     // The newest commit alone; the rest is brought in for a clean checkout only.
-    let _imported = control.import(&repo, Some(&head)).map_err(Finding::from)?;
-    let state = control.tree_state(place.work_dir(), &head).map_err(Finding::from)?;
+    let _imported = control.import(&repo, Some(&head))?;
+    let state = control.tree_state(place.work_dir(), &head)?;
     let exempt = exempt(&loaded.goals);
     let chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let mut recordless = recordless(place, &loaded.goals);
@@ -165,7 +163,7 @@ pub fn verify(
     let (judgement, dirtied, rewritten) = if options.pristine {
         let gates: Vec<GoalId> = gates.filter(|id| !exempt.contains(id)).cloned().collect();
         let key = TreeKey { head: head.clone(), tree: state.head_tree.clone() };
-        let lent = control.lend(&repo).map_err(Finding::from)?;
+        let lent = control.lend(&repo)?;
         let judgement = bench.prove(&control, &key, &gates, &lent, &Audience::of(show, gates.len()))?;
         (judgement, Err("they ran in a clean checkout"), Vec::new())
     } else {
@@ -244,16 +242,12 @@ pub(crate) struct Judgement {
 
 /// A place to run gates in, removed with the value.
 pub(crate) struct Bench {
-    cache: SafeDir,
-    name: String,
-    /// As long as it is held nobody takes this for a leftover.
-    _owned: FileLock,
-    /// Where clean checkouts are made.
+    scratch: Scratch,
+    /// Where clean checkouts are made, beside it.
     checkouts: String,
     site: Rc<Site>,
     pub(crate) book: Rc<Book>,
     goals: Vec<Goal>,
-    scratch: PathBuf,
     env: Env,
     operators: Operators,
     /// Settings of build tools, as they were before anything ran.
@@ -263,54 +257,30 @@ pub(crate) struct Bench {
 impl Bench {
     /// Makes it ready; nothing runs yet.
     pub(crate) fn new(place: &Place, env: &Env, loaded: &Loaded) -> Result<Self, BootError> {
-        boot::open_files()?;
         if let Some(damaged) = &loaded.damaged {
             return Err(damaged.clone().into());
         }
         if let Some(changed) = loaded.refused_change() {
             return Err(changed.into());
         }
-        let chosen = OperatorEnv::load(env, false).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let chosen = OperatorEnv::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
-        let bug = |what: String| Finding::plain(exit::BUG, what);
-        let random = peers_sys::rand::hex::<8>().map_err(|e| bug(format!("random bytes: {e}")))?;
-        let dir = SafeDir::create_root(place.cache_dir()).map_err(|e| Finding::from(&e))?;
-        let name = format!("{}{random}", cache::ONESHOT);
-        let checkouts = format!("{}{random}", cache::PROOF);
-        for run in cache::clear_stale(&dir).map_err(|e| Finding::from(&e))? {
+        let scratch = Scratch::new(place)?;
+        let checkouts = format!("{}{}", cache::PROOF, scratch.id());
+        for run in cache::clear_stale(scratch.cache())? {
             reap_run(&run);
         }
-        let (scratch, owned) = cache::begin(&dir, &name).map_err(|e| Finding::from(&e))?;
-        let scratch_path = scratch.path().to_owned();
-        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
         // Without a store nothing was kept.
         let verdicts = place.open_view_disk().map(|mut disk| Verdicts::read(&mut disk)).unwrap_or_default();
-        let site = Site::new(SiteSpec {
-            run_id: cache::run_of(&random).ok_or_else(|| bug("a digest is no id".to_owned()))?,
-            project: place.id().clone(),
-            repo: place.work_dir().to_owned(),
-            peers: None,
-            scratch,
-            program: stub.path().to_owned(),
-            stub,
-            bin: peers_sys::env::running_exe().map_err(|e| bug(e.to_string()))?,
-            operator: env.clone(),
-            chosen,
-            subreaper: peers_sys::reap::become_subreaper().is_ok(),
-            verdicts,
-            setup_pause: None,
-        });
+        let site = Site::new(SiteSpec { verdicts, ..scratch.site(place, env, chosen)? });
         let homes = ToolHomes::look(site.tool_settings());
         Ok(Self {
-            cache: dir,
-            name,
-            _owned: owned,
+            scratch,
             checkouts,
             site: Rc::new(site),
             book: Rc::new(book),
             goals: loaded.goals.clone(),
-            scratch: scratch_path,
             env: env.clone(),
             operators: Operators::of(place),
             homes,
@@ -319,7 +289,7 @@ impl Bench {
 
     /// A private directory for whoever needs one.
     pub(crate) fn scratch(&self) -> &std::path::Path {
-        &self.scratch
+        self.scratch.dir().path()
     }
 
     /// A fresh clean checkout, in place of the one before.
@@ -329,11 +299,12 @@ impl Bench {
         head: &CommitId,
         lent: &SyntheticGit,
     ) -> Result<PathBuf, BootError> {
-        self.cache.remove_tree(&self.checkouts).map_err(|e| Finding::from(&e))?;
-        cache::clear_foreign(&self.cache).map_err(|e| Finding::from(&e))?;
-        let above = self.cache.create_subdir(&self.checkouts).map_err(|e| Finding::from(&e))?;
+        let cache = self.scratch.cache();
+        cache.remove_tree(&self.checkouts)?;
+        cache::clear_foreign(cache)?;
+        let above = cache.create_subdir(&self.checkouts)?;
         let dir = above.path().join("tree");
-        control.checkout_pristine(head, &dir, lent).map_err(Finding::from)?;
+        control.checkout_pristine(head, &dir, lent)?;
         Ok(dir)
     }
 
@@ -345,8 +316,8 @@ impl Bench {
         dir: &std::path::Path,
     ) -> Result<Option<String>, BootError> {
         let repo = PeerRepo::open(self.site.repo()).map_err(|e| Finding::from(GitError::from(e)))?;
-        let aside = || Some((self.scratch.join("anchor.git"), boot::git_program(&self.env).ok()?));
-        Ok(outward::look((control, &repo), &self.operators, (head, dir), aside).map_err(Finding::from)?)
+        let aside = || Some((self.scratch().join("anchor.git"), boot::git_program(&self.env).ok()?));
+        Ok(outward::look((control, &repo), &self.operators, (head, dir), aside)?)
     }
 
     /// What is kept after these verdicts, where it is to be written anew. Green ones are kept only if they stand.
@@ -458,10 +429,8 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         // What stays is in the cache, private, and costs disk space only.
-        for name in [&self.name, &self.checkouts] {
-            if let Err(error) = self.cache.remove_tree(name) {
-                tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
-            }
+        if let Err(error) = self.scratch.cache().remove_tree(&self.checkouts) {
+            tracing::warn!(error = %chain(&error), "a scratch directory was not removed");
         }
     }
 }

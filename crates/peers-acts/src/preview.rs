@@ -26,7 +26,7 @@ use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};
 use peers_run::clock::SysClock;
 use peers_run::gitrepo::{GitRepo, GitRepoParts};
 use peers_run::perform::{Known, compose_facts};
-use peers_run::ports::{Clock as _, Repo as _, RepoFacts, RepoFailure};
+use peers_run::ports::{Clock as _, Repo as _, RepoFailure};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
 use peers_sys::error::chain;
@@ -108,9 +108,9 @@ pub fn next_prompt(
     loaded: &Loaded,
     asked: Option<&PeerName>,
 ) -> Result<Preview, BootError> {
-    let mut disk = place.open_view_disk().map_err(Finding::from)?;
+    let mut disk = place.open_view_disk()?;
     let Journal { mut state, mut authors, uses } = Journal::read(&mut disk)?;
-    let looped = place.holder().map_err(Finding::from)?.is_some_and(|holder| holder.command.is_none());
+    let looped = place.holder()?.is_some_and(|holder| holder.command.is_none());
     let running = state.live_run().filter(|_| looped).map(|run| run.id.clone());
     if let Some(run) = &running {
         works_here(place, run, &mut disk)?;
@@ -133,7 +133,7 @@ pub fn next_prompt(
         // A loop goes by what was accepted when it began, or since.
         cfg.rules = state.rules.clone();
     } else {
-        for (_, record) in commands::waiting(&mut disk).map_err(Finding::from)? {
+        for (_, record) in commands::waiting(&mut disk)? {
             // What does not fit is told by the start that records it.
             let _applied = state.apply(now, None, &Record::Operator(record));
         }
@@ -142,11 +142,11 @@ pub fn next_prompt(
     let base = base(&mut disk, &head)?;
     let mut source = source(&scratch, env, loaded, &repo, base)?;
     if boot::are_operators(&state) {
-        cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head).map_err(Finding::from)?;
+        cfg.uncommitted = boot::uncommitted_paths(source.control(), &repo, &head)?;
     }
     let scopes: Vec<(GoalId, Vec<String>)> = cfg.goals.iter().filter_map(scope).collect();
     let found = source.survey(state.head.as_ref(), &scopes, true).map_err(unread)?;
-    let mut facts = facts(found);
+    let mut facts = Facts::from(found);
     if open.is_some() {
         // They are the turn's that is open, which nobody has seen to.
         facts.arrived.clear();
@@ -188,8 +188,7 @@ impl Journal {
                     uses.pop_front();
                 }
             }
-        })
-        .map_err(Finding::from)?;
+        })?;
         Ok(Self { state, ..read })
     }
 }
@@ -208,14 +207,11 @@ impl Preview {
         }
         let many = self.owed.len() > 1;
         if !self.owed.is_empty() {
-            let names: Vec<String> = self.owed.iter().take(NAMED).map(|gate| format!("`{gate}`")).collect();
-            let more = match self.owed.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let names = self.owed.iter().take(NAMED).map(|gate| format!("`{gate}`"));
+            let names = term::first_of(self.owed.len(), names);
             let (verb, last) =
                 if many { ("are", "their last answers, if any") } else { ("is", "its last answer, if any") };
-            notes.push(format!("{}{more} {verb} judged first: the prompt has {last}", names.join(", ")));
+            notes.push(format!("{names} {verb} judged first: the prompt has {last}"));
         }
         let given = match self.owed.len() {
             0 => String::new(),
@@ -263,7 +259,7 @@ fn median<T: Copy + Ord>(mut of: Vec<(T, bool)>) -> Option<Median<T>> {
 
 /// Refuses where the loop that runs has a work tree of its own: here nothing says what it sees.
 fn works_here(place: &Place, run: &RunId, disk: &mut FsDisk) -> Result<(), Finding> {
-    let records = runs::all(disk).map_err(Finding::from)?;
+    let records = runs::all(disk)?;
     let elsewhere = records.into_iter().find(|record| record.run_id == *run).map(|record| record.workdir);
     let Some(dir) = elsewhere.filter(|dir| *dir != place.work_dir().to_string_lossy()) else { return Ok(()) };
     let shown = term::inline(&dir);
@@ -291,10 +287,10 @@ fn close(state: &mut State, live: bool) -> Option<Open> {
 
 /// Where the history of the loop begins.
 fn base(disk: &mut FsDisk, head: &CommitId) -> Result<CommitId, Finding> {
-    let known = project::read(disk).map_err(Finding::from)?.and_then(|project| project.base);
+    let known = project::read(disk)?.and_then(|project| project.base);
     let began = match known {
         Some(base) => Some(base),
-        None => anchor::of_runs(disk).map_err(Finding::from)?,
+        None => anchor::of_runs(disk)?,
     };
     Ok(began.unwrap_or_else(|| head.clone()))
 }
@@ -316,27 +312,6 @@ fn unread(failure: RepoFailure) -> Finding {
     Finding::plain(code, failure.to_string())
 }
 
-fn facts(found: RepoFacts) -> Facts {
-    let RepoFacts { at, dirty, since, intact, scopes, git_state } = found;
-    Facts {
-        head: at.head,
-        head_tree: at.head_tree,
-        worktree: at.worktree,
-        content: at.content,
-        branch: at.branch,
-        dirty,
-        arrived: since,
-        arrived_weaken: Vec::new(),
-        history_intact: intact,
-        mutation: None,
-        tamper: None,
-        scopes,
-        commands: Vec::new(),
-        git_state,
-        unstable: false,
-    }
-}
-
 /// The peer at whose place the rotation stands.
 fn in_turn(state: &State) -> Option<PeerName> {
     match turns::choose(state, clock::now()) {
@@ -354,20 +329,19 @@ fn source(
     base: CommitId,
 ) -> Result<GitRepo, BootError> {
     let dir = scratch.dir();
-    let control = ControlDir::open_or_create(&dir.path().join("control.git"), boot::git_program(env)?)
-        .map_err(Finding::from)?
+    let control = ControlDir::open_or_create(&dir.path().join("control.git"), boot::git_program(env)?)?
         .with_excludes(peers_git::operator_excludes());
     let parts = GitRepoParts {
         work_dir: repo.work_dir().to_owned(),
         common_dir: repo.common_dir().to_owned(),
-        git_dir: dir.create_subdir("marks").map_err(|e| Finding::from(&e))?,
+        git_dir: dir.create_subdir("marks")?,
         pristine: dir.path().join("none"),
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.
-    source.bring_in(repo).map_err(Finding::from)?;
+    source.bring_in(repo)?;
     Ok(source)
 }
 

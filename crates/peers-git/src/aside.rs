@@ -1,4 +1,4 @@
-//! Moving out of the work tree what lies in the way and cannot be copied.
+//! Moving out of git's sight what is replaced and cannot be copied.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
@@ -13,81 +13,29 @@ use sha2::{Digest as _, Sha256};
 use crate::error::GitError;
 use crate::files;
 use crate::ids;
-use crate::place::Place;
-use crate::repo::PeerRepo;
 
 /// Where lies what was in the way: in the git directory that all work trees share, since that of one of them
 /// goes with it.
 const ASIDE: &str = "peers-aside";
 /// What the name of the file ends with that holds the path of the thing beside it.
 const PATH: &str = ".path";
-/// Files there, notes among them, from which on the oldest go.
-const MOST: usize = if cfg!(test) { 20 } else { 2_000 };
-/// Files there that are looked at. With more of them nothing goes.
-const MAX_LISTED: usize = 4_000_000;
-/// Names of what may be the operator's begin with this. It never goes.
-const LASTING: &str = "kept-";
 /// Attempts at a name that nobody has taken.
 const ATTEMPTS: usize = 20;
 
-impl PeerRepo {
-    /// Moves what lies at a path of the work tree into the git directory, where git does not look: for
-    /// what must not be destroyed and cannot be copied. There it has a name of our own that begins with
-    /// `label`, and a file of the same name with `.path` at its end holds the path, as it was. Returns
-    /// where it is, from the git directory that all work trees share; nothing when nothing was there.
-    ///
-    /// # Errors
-    /// [`GitError::Unsafe`] for a path that leads out of the work tree, [`GitError::Io`] when it cannot be
-    /// moved.
-    pub fn move_aside(&self, path: &[u8], label: &str) -> Result<Option<String>, GitError> {
-        let mut place = Place::work_tree(self.work_dir())?;
-        keep_by(self.common_dir(), path, label, |into, name| place.move_out(path, into, name))
-    }
-
-    /// The same for what may be the operator's: [`PeerRepo::forget_aside`] leaves it.
-    ///
-    /// # Errors
-    /// As [`PeerRepo::move_aside`].
-    pub fn keep_aside(&self, path: &[u8], label: &str) -> Result<Option<String>, GitError> {
-        self.move_aside(path, &lasting(label))
-    }
-
-    /// Removes what was moved aside longest ago under labels `tick-N`, where more than a thousand such things
-    /// lie there. What was moved in the tick before `tick` stays: it may not have been told yet.
-    ///
-    /// # Errors
-    /// [`GitError::Io`].
-    pub fn forget_aside(&self, tick: u64) -> Result<(), GitError> {
-        let at = self.common_dir().join(ASIDE);
-        let fail = |source| GitError::io(&at, source);
-        // None, or something else that stays.
-        let Ok(dir) = files::open_dir(&at) else { return Ok(()) };
-        let Some(names) = files::list(&dir, MAX_LISTED).map_err(fail)? else { return Ok(()) };
-        let mut old: Vec<(u64, Vec<u8>)> =
-            names.into_iter().filter_map(|(name, _)| Some((tick_of(&name)?, name))).collect();
-        let more = old.len().saturating_sub(MOST);
-        old.retain(|(then, _)| then.saturating_add(1) < tick);
-        old.sort();
-        for (_, name) in old.into_iter().take(more) {
-            files::remove_tree_at(&dir, &name).map_err(fail)?;
-        }
-        Ok(())
-    }
-}
-
-/// A label of what may be the operator's.
-pub(crate) fn lasting(label: &str) -> String {
-    format!("{LASTING}{label}")
-}
-
-/// The same for something of a git directory, which has the name `shown` there.
+/// Moves something of a git directory, which has the name `shown` there, to where git does not look: for what must
+/// not be destroyed and cannot be copied. There it has a name of our own with `label` in it, and a file of the same
+/// name with `.path` at its end holds the old name. Returns where it is, from the git directory that all work trees
+/// share; nothing when nothing was there.
+///
+/// # Errors
+/// [`GitError::Io`] when it cannot be moved.
 pub(crate) fn keep(
     common_dir: &Path,
     path: &Path,
     shown: &Path,
     label: &str,
 ) -> Result<Option<String>, GitError> {
-    let name = Path::new(".git").join(shown).into_os_string().into_vec();
+    let old = Path::new(".git").join(shown).into_os_string().into_vec();
     let (Some(parent), Some(leaf)) = (path.parent(), path.file_name()) else {
         return Err(GitError::io(path, Errno::INVAL));
     };
@@ -97,32 +45,24 @@ pub(crate) fn keep(
         }
         dir => dir.map_err(|source| GitError::io(parent, source))?,
     };
-    keep_by(common_dir, &name, label, |into, name| {
+    let move_to = |into: &OwnedFd, name: &str| {
         let act = || rustix::fs::renameat_with(&dir, leaf, into, name, RenameFlags::NOREPLACE);
         match files::allowed(&dir, leaf, act) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(error) => Err(GitError::io(path, error)),
         }
-    })
-}
-
-fn keep_by(
-    common_dir: &Path,
-    path: &[u8],
-    label: &str,
-    mut move_to: impl FnMut(&OwnedFd, &str) -> Result<bool, GitError>,
-) -> Result<Option<String>, GitError> {
+    };
     let at = common_dir.join(ASIDE);
     let fail = |source| GitError::io(&at, source);
     let into = directory(common_dir).map_err(fail)?;
     // The name of the thing may be as long as a name can be, or made to mislead whoever reads it.
-    let hash = ids::hex(&Sha256::digest(path));
-    let mut name = format!("{label}-{}", hash.get(..12).unwrap_or(&hash));
+    let hash = ids::hex(&Sha256::digest(&old));
+    let mut name = format!("kept-{label}-{}", hash.get(..12).unwrap_or(&hash));
     for _ in 0..ATTEMPTS {
         let note = format!("{name}{PATH}");
         if files::lstat_at(&into, name.as_bytes()).map_err(fail)?.is_none()
-            && write_note(&into, &note, path).map_err(fail)?
+            && write_note(&into, &note, &old).map_err(fail)?
         {
             let moved = move_to(&into, &name);
             if !matches!(moved, Ok(true)) {
@@ -131,7 +71,7 @@ fn keep_by(
             }
             return Ok(moved?.then(|| format!("{ASIDE}/{name}")));
         }
-        name = format!("{label}-{}", files::random_hex().map_err(fail)?);
+        name = format!("kept-{label}-{}", files::random_hex().map_err(fail)?);
     }
     Err(GitError::Exists { what: format!("`{ASIDE}/{name}`") })
 }
@@ -153,12 +93,6 @@ fn directory(common_dir: &Path) -> std::io::Result<OwnedFd> {
         make()?;
     }
     files::open_writable_dir(&git, ASIDE.as_bytes())
-}
-
-/// The number in `tick-00012` or a name that begins so.
-fn tick_of(name: &[u8]) -> Option<u64> {
-    let number = name.strip_prefix(b"tick-")?.split(|b| *b == b'-').next()?;
-    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// Writes a new file; `false` when something has the name.

@@ -208,8 +208,8 @@ impl GuardSnapshot {
         }
     }
 
-    /// Moves a guarded file as it is now to where git does not look, as [`PeerRepo::keep_aside`] does: for what
-    /// cannot be copied. Returns where it is, from the git directory; nothing when nothing is there.
+    /// Moves a guarded file as it is now to where git does not look: for what cannot be copied. Returns where it is,
+    /// from the git directory; nothing when nothing is there.
     ///
     /// # Errors
     /// [`GitError::Io`] when it cannot be moved.
@@ -218,7 +218,7 @@ impl GuardSnapshot {
             Some(path) => (&self.git_dir, path),
             None => (&self.common_dir, name),
         };
-        aside::keep(&self.common_dir, &dir.join(shown), Path::new(shown), &aside::lasting(label))
+        aside::keep(&self.common_dir, &dir.join(shown), Path::new(shown), label)
     }
 
     /// Whether the repository can be opened now.

@@ -131,23 +131,6 @@ impl Place {
         Ok(())
     }
 
-    /// Moves whatever is at `path` to `name` in another directory of the same disk, where nothing has that
-    /// name. Nothing there is `false`.
-    pub(crate) fn move_out(&mut self, path: &[u8], into: &OwnedFd, name: &str) -> Result<bool, GitError> {
-        let (parent, leaf) = self.split(path)?;
-        let fail = |error: io::Error| GitError::io(Path::new(OsStr::from_bytes(path)), error);
-        let Some(dir) = self.enter(parent, false).map_err(fail)? else { return Ok(false) };
-        if files::lstat_at(dir, leaf).map_err(fail)?.is_none() {
-            return Ok(false);
-        }
-        let flags = rustix::fs::RenameFlags::NOREPLACE;
-        let leaf = OsStr::from_bytes(leaf);
-        let act = || rustix::fs::renameat_with(dir, leaf, into, name, flags);
-        files::allowed(dir, leaf, act).map_err(|error| fail(error.into()))?;
-        self.last = None;
-        Ok(true)
-    }
-
     /// A path as parent and name, every component checked.
     fn split<'p>(&self, path: &'p [u8]) -> Result<(&'p [u8], &'p [u8]), GitError> {
         check_path(path)?;

@@ -11,7 +11,6 @@ use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::aside;
 use crate::error::GitError;
 use crate::files::{self, Small};
 use crate::ids;
@@ -107,16 +106,6 @@ impl PeerRepo {
             Some(now) if now == begun.digest => files::remove_tree(&path).map(|()| true),
             now => Ok(now.is_none()),
         }
-    }
-
-    /// Moves what was begun to where git does not look, as [`PeerRepo::move_aside`] does. Returns where it
-    /// is, from the git directory; nothing when nothing is there.
-    ///
-    /// # Errors
-    /// [`GitError::Io`] when it cannot be moved.
-    pub fn move_begun_aside(&self, begun: &Begun, label: &str) -> Result<Option<String>, GitError> {
-        let path = self.git_dir().join(&begun.name);
-        aside::keep(self.common_dir(), &path, Path::new(&begun.name), label)
     }
 
     fn named_in(&self, path: &Path) -> Vec<CommitId> {

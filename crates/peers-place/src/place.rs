@@ -102,13 +102,7 @@ impl Place {
             (work_dir.clone(), top.identity())
         };
         let id = project_id(&project_dir);
-        let Homes { dirs, store_from } = homes.ok_or(PlaceError::NoHome)?;
-        let [store, cache, cli_data] = dirs.each_ref().map(|(dir, _)| dir.join(id.as_str()));
-        let store_from = store_from.clone();
-        let reals = dirs.each_ref().map(|(_, real)| real.join(id.as_str()));
-        let place = Self { work_dir, project_dir, identity, id, store, store_from, cache, cli_data };
-        place.outside(reals)?;
-        Ok(place)
+        Self::of((work_dir, project_dir), identity, id, homes)
     }
 
     /// The place of a project of which is known where it lay and which it is, whatever lies there by now. Fit for
@@ -117,19 +111,22 @@ impl Place {
     /// # Errors
     /// [`PlaceError::NoHome`], and [`PlaceError::Inside`].
     pub fn recorded(path: &Path, id: &ProjectId, homes: Option<&Homes>) -> Result<Self, PlaceError> {
+        let dirs = (path.to_owned(), path.to_owned());
+        Self::of(dirs, FileId { dev: 0, ino: 0 }, id.clone(), homes)
+    }
+
+    fn of(
+        (work_dir, project_dir): (PathBuf, PathBuf),
+        identity: FileId,
+        id: ProjectId,
+        homes: Option<&Homes>,
+    ) -> Result<Self, PlaceError> {
         let Homes { dirs, store_from } = homes.ok_or(PlaceError::NoHome)?;
         let [store, cache, cli_data] = dirs.each_ref().map(|(dir, _)| dir.join(id.as_str()));
-        let place = Self {
-            work_dir: path.to_owned(),
-            project_dir: path.to_owned(),
-            identity: FileId { dev: 0, ino: 0 },
-            id: id.clone(),
-            store,
-            store_from: store_from.clone(),
-            cache,
-            cli_data,
-        };
-        place.outside(dirs.each_ref().map(|(_, real)| real.join(id.as_str())))?;
+        let reals = dirs.each_ref().map(|(_, real)| real.join(id.as_str()));
+        let store_from = store_from.clone();
+        let place = Self { work_dir, project_dir, identity, id, store, store_from, cache, cli_data };
+        place.outside(reals)?;
         Ok(place)
     }
 

@@ -87,7 +87,7 @@ fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
         }
     }
     let options = RunOptions { target, request, setup_pause, ..RunOptions::default() };
-    match boot::run(&options, &Env::current(), Box::new(Silent)) {
+    match boot::run(&options, &Env::current(), Box::new(Silent), None) {
         Ok(done) => {
             let _gone = writeln!(io::stdout(), "{}\nStopped: {}", done.detail, done.reason);
             ExitCode::from(done.reason.exit_code())

@@ -199,12 +199,6 @@ impl<W: World> Engine<W> {
         &mut self.store
     }
 
-    /// Gives the parts back.
-    #[must_use]
-    pub fn into_parts(self) -> (Store<W::Disk>, W) {
-        (self.store, self.world)
-    }
-
     /// An answer of a synchronous effect that was not fed yet.
     pub fn next_pending(&mut self) -> Option<Event> {
         self.pending.pop_front()

@@ -26,12 +26,14 @@ use peers_core::machine::{Corrected, Harvest, HeadFacts};
 use peers_core::prompt::LastHandoff;
 use peers_core::scope::Scope;
 use peers_core::state::HandoffMark;
-use peers_git::{Author, CommitFact, ControlDir, DirtyStatus, GitError, PeerRepo, RepoError, TreeState};
+use peers_git::{
+    Author, CommitFact, ControlDir, DirtyStatus, GitError, Head, PeerRepo, RepoError, TreeState,
+};
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
-use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp};
+use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, TreeId};
 use peers_store::Authors;
-use peers_sys::dir::SafeDir;
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::error::chain;
 
 use crate::outward;
@@ -126,6 +128,18 @@ fn failure(error: GitError) -> RepoFailure {
     }
 }
 
+impl From<GitError> for RepoFailure {
+    fn from(error: GitError) -> Self {
+        failure(error)
+    }
+}
+
+impl From<FileError> for RepoFailure {
+    fn from(error: FileError) -> Self {
+        Self::Git(chain(&error))
+    }
+}
+
 /// Whether there was no room to write: not the fault of what was read. The `git` program only says so.
 fn no_space(error: &GitError) -> bool {
     matches!(error, GitError::DiskFull { .. })
@@ -154,13 +168,12 @@ fn repo_failure(error: &RepoError) -> RepoFailure {
 impl GitRepo {
     /// Removes whatever lies where clean checkouts are made.
     fn clear_checkouts(&self) -> Result<(), RepoFailure> {
-        let fail = |error: peers_sys::FileError| RepoFailure::Git(chain(&error));
-        let dir = SafeDir::open_shared(&self.pristine).map_err(fail)?;
+        let dir = SafeDir::open_shared(&self.pristine)?;
         if let Some(above) = self.pristine.parent() {
-            let above = SafeDir::open_shared(above).map_err(fail)?;
-            crate::cache::clear_foreign(&above).map_err(fail)?;
+            let above = SafeDir::open_shared(above)?;
+            crate::cache::clear_foreign(&above)?;
         }
-        crate::cache::clear_but(&dir, |_| false).map_err(fail)
+        Ok(crate::cache::clear_but(&dir, |_| false)?)
     }
 
     /// Over an open control git dir.
@@ -212,11 +225,7 @@ impl GitRepo {
     }
 
     fn open(&self) -> Result<PeerRepo, RepoFailure> {
-        self.open_known().map_err(failure)
-    }
-
-    fn open_known(&self) -> Result<PeerRepo, GitError> {
-        Ok(PeerRepo::open_known(&self.work_dir, &self.common_dir)?)
+        PeerRepo::open_known(&self.work_dir, &self.common_dir).map_err(|error| repo_failure(&error))
     }
 
     /// Imports what is there now, whoever made it. Not for a loop, which has to know whose it is.
@@ -293,6 +302,12 @@ impl GitRepo {
     }
 }
 
+/// HEAD, with nothing uncommitted.
+fn clean_at(head: Head, tree: TreeId) -> HeadFacts {
+    let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
+    HeadFacts { head: head.commit, head_tree: tree.clone(), content: tree.clone(), worktree: tree, branch }
+}
+
 /// The mark that says which tick a commit of ours corrects.
 #[must_use]
 pub fn correction_mark(tick: TickNo) -> String {
@@ -315,18 +330,10 @@ impl GitRepo {
         }
         if !settled {
             // An open tick: what its peer made must not become known before it is harvested.
-            let head = peer.facts().head().map_err(failure)?;
-            let tree = peer.facts().tree_of(&head.commit).map_err(failure)?;
-            let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
-            let at = HeadFacts {
-                head: head.commit,
-                head_tree: tree.clone(),
-                content: tree.clone(),
-                worktree: tree,
-                branch,
-            };
+            let head = peer.facts().head()?;
+            let tree = peer.facts().tree_of(&head.commit)?;
             return Ok(RepoFacts {
-                at,
+                at: clean_at(head, tree),
                 dirty: Vec::new(),
                 since: Vec::new(),
                 intact: true,
@@ -334,7 +341,7 @@ impl GitRepo {
                 git_state: None,
             });
         }
-        let (at, state) = self.head_facts(&peer).map_err(failure)?;
+        let (at, state) = self.head_facts(&peer)?;
         self.clean_at = (!state.dirty).then(|| at.head.clone());
         if let Some(refusal) =
             at.branch.as_ref().and_then(|b| peer.symbolic_branch(&format!("refs/heads/{b}")))
@@ -346,16 +353,16 @@ impl GitRepo {
         if let Some(known) = known.filter(|k| **k != at.head) {
             let facts = self.control.facts();
             let has = facts.has(known);
-            let behind = has && facts.is_ancestor(known, &at.head).map_err(failure)?;
+            let behind = has && facts.is_ancestor(known, &at.head)?;
             intact = behind || known_head.is_none();
             let start = match (behind, has) {
                 (true, _) => Some(known.clone()),
                 // After a rebase, say: what is not shared is new.
-                (false, true) => facts.merge_base(known, &at.head).map_err(failure)?,
+                (false, true) => facts.merge_base(known, &at.head)?,
                 (false, false) => self.base.clone(),
             };
             if let Some(start) = start.filter(|start| facts.has(start)) {
-                let walked = facts.walk(Some(&start), &at.head, peers_git::WALK_CAP).map_err(failure)?;
+                let walked = facts.walk(Some(&start), &at.head, peers_git::WALK_CAP)?;
                 since = walked.into_iter().map(|c| c.id).collect();
             }
         }
@@ -364,7 +371,7 @@ impl GitRepo {
             dirty: self.dirty_names(&at.head, &state),
             since,
             intact,
-            scopes: self.scope_digests(scopes, &at.head).map_err(failure)?,
+            scopes: self.scope_digests(scopes, &at.head)?,
             git_state,
             at,
         })
@@ -372,13 +379,13 @@ impl GitRepo {
 
     fn key_now(&mut self) -> Result<TreeKey, RepoFailure> {
         let peer = self.open()?;
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         if !self.control.facts().has(&head) {
             self.import(&peer).map_err(unimportable)?;
         }
-        let tree = self.control.tree_state(&self.work_dir, &head).map_err(failure)?;
+        let tree = self.control.tree_state(&self.work_dir, &head)?;
         self.clean_at = (!tree.dirty).then(|| head.clone());
-        Ok(TreeKey { head, tree: tree.key().map_err(failure)? })
+        Ok(TreeKey { head, tree: tree.key()? })
     }
 
     /// Only links that were there when the history began to be counted are the operator's.
@@ -386,7 +393,7 @@ impl GitRepo {
         let is_operators = |link: &peers_git::OutwardLink| {
             self.base.as_ref().is_some_and(|base| self.control.has_link(base, link).unwrap_or(false))
         };
-        let found = self.control.outward_links(commit, checkout, is_operators).map_err(failure)?;
+        let found = self.control.outward_links(commit, checkout, is_operators)?;
         Ok(outward::refusal(&found, true))
     }
 
@@ -396,8 +403,8 @@ impl GitRepo {
         self.clear_checkouts()?;
         // What `setup` left may name its own place, so all gates of a proof have the same.
         let dir = self.pristine.join(commit.short());
-        let git = self.control.lend(&peer).map_err(failure)?;
-        self.control.checkout_pristine(commit, &dir, &git).map_err(failure)?;
+        let git = self.control.lend(&peer)?;
+        self.control.checkout_pristine(commit, &dir, &git)?;
         Ok(dir)
     }
 }
@@ -416,7 +423,7 @@ impl Repo for GitRepo {
     fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
         self.with_control(|repo| {
             let facts = repo.control.facts();
-            let (old, new) = (facts.tree_of(from).map_err(failure)?, facts.tree_of(to).map_err(failure)?);
+            let (old, new) = (facts.tree_of(from)?, facts.tree_of(to)?);
             repo.turn_diff(&old, &new).map_err(failure)
         })
     }

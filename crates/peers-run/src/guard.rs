@@ -546,9 +546,16 @@ mod tests {
     #[test]
     fn whatever_is_touched_in_the_store_is_named() {
         type Act = fn(&Path);
-        let acts: [(&str, Act); 7] = [
+        let acts: [(&str, Act); 8] = [
             ("accepted.json", |s| fs::write(s.join("accepted.json"), "{}").unwrap()),
             ("accepted.json", |s| fs::write(s.join("accepted/goals.yaml"), "goals: []").unwrap()),
+            // As long and as old as before.
+            ("accepted.json", |s| {
+                let path = s.join("accepted/goals.yaml");
+                let old = fs::metadata(&path).unwrap().modified().unwrap();
+                fs::write(&path, "GOALS").unwrap();
+                fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+            }),
             ("runs/x.json was added", |s| {
                 fs::create_dir_all(s.join("runs")).unwrap();
                 fs::write(s.join("runs/x.json"), "{}").unwrap();

@@ -19,7 +19,7 @@ use peers_core::machine::{
 };
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{StopReason, TamperKind};
-use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::record::{OperatorOp, OperatorRecord};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::bugs;
 use peers_store::{Area, Author, Disk, artifacts, commands, layout, projection, runs};
@@ -182,37 +182,22 @@ impl<W: World> Engine<W> {
         let found = self.world.repo().survey(known.as_ref(), &scopes, settled);
         let found = found.map_err(|failure| Failure::or_tamper(failure, sweep.tamper.clone()))?;
         let authors = self.store.authors();
-        let arrived: Vec<CommitId> = found.since.into_iter().filter(|c| authors.of(c).is_none()).collect();
+        let mut facts = Facts::from(found);
+        facts.arrived.retain(|commit| authors.of(commit).is_none());
         let nobody_saw = match self.machine.phase {
             Phase::Surveying(_) | Phase::Booting { .. } if settled && self.cfg.rules.unwatched => true,
             Phase::Surveying(moved) => moved > 0,
             Phase::Booting { .. } => settled && self.machine.state.unwitnessed(),
             _ => false,
         };
-        let arrived_weaken = match known {
-            Some(known) if nobody_saw && !arrived.is_empty() => {
-                let diff = self.world.repo().diff(&known, &found.at.head)?;
-                weakenings(&diff).iter().map(ToString::to_string).collect()
-            }
-            _ => Vec::new(),
-        };
-        Ok(Facts {
-            head: found.at.head,
-            head_tree: found.at.head_tree,
-            worktree: found.at.worktree,
-            content: found.at.content,
-            branch: found.at.branch,
-            dirty: found.dirty,
-            arrived,
-            arrived_weaken,
-            history_intact: found.intact || !settled,
-            mutation: if pending.is_empty() { mutation } else { None },
-            tamper: sweep.tamper,
-            scopes: found.scopes,
-            commands: pending,
-            git_state: found.git_state,
-            unstable: false,
-        })
+        if let Some(known) = known.filter(|_| nobody_saw && !facts.arrived.is_empty()) {
+            let diff = self.world.repo().diff(&known, &facts.head)?;
+            facts.arrived_weaken = weakenings(&diff).iter().map(ToString::to_string).collect();
+        }
+        facts.history_intact |= !settled;
+        facts.mutation = mutation.filter(|_| pending.is_empty());
+        (facts.tamper, facts.commands) = (sweep.tamper, pending);
+        Ok(facts)
     }
 
     /// The first accepted file that is not what was accepted. Compared with the digests that this
@@ -462,10 +447,4 @@ fn closed(ledger: &Ledger) -> u32 {
 fn reported(ledger: &Ledger) -> u32 {
     let blocking = ledger.bugs.values().filter(|bug| bug.severity.blocks());
     u32::try_from(blocking.count()).unwrap_or(u32::MAX)
-}
-
-/// The record behind an operator's command.
-#[must_use]
-pub fn operator_record(op: OperatorOp, by: &str) -> Record {
-    Record::Operator(OperatorRecord { op, by: by.to_owned() })
 }

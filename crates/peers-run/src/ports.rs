@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use peers_core::bugs::LedgerCommit;
 use peers_core::cheat::TurnDiff;
-use peers_core::machine::{Corrected, Harvest, HeadFacts, Notice, Now, RunPeer};
+use peers_core::machine::{Corrected, Facts, Harvest, HeadFacts, Notice, Now, RunPeer};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::{HandoffMark, State};
 use peers_model::config::Hook;
@@ -57,6 +57,29 @@ pub struct RepoFacts {
     pub scopes: BTreeMap<GoalId, String>,
     /// A merge or rebase that was left in progress.
     pub git_state: Option<String>,
+}
+
+impl From<RepoFacts> for Facts {
+    fn from(found: RepoFacts) -> Self {
+        let RepoFacts { at, dirty, since, intact, scopes, git_state } = found;
+        Self {
+            head: at.head,
+            head_tree: at.head_tree,
+            worktree: at.worktree,
+            content: at.content,
+            branch: at.branch,
+            dirty,
+            arrived: since,
+            arrived_weaken: Vec::new(),
+            history_intact: intact,
+            mutation: None,
+            tamper: None,
+            scopes,
+            commands: Vec::new(),
+            git_state,
+            unstable: false,
+        }
+    }
 }
 
 /// A soft goal's scope: its globs, empty = every file that is no documentation, and TASK.md.

@@ -48,7 +48,7 @@ pub fn grasp<N>(
 
 /// A handle on the process that holds the run lock, once it is known that it does.
 fn hold(who: &str, place: &Place, holder: &Holder) -> Result<ProcHandle, Finding> {
-    let dir = place.view_store().map_err(|error| Finding::from(&error))?;
+    let dir = place.view_store()?;
     let lock = dir.and_then(|dir| dir.stat(layout::store::RUN_LOCK).ok().flatten()).map(|stat| stat.id);
     let unverified = |why: &str| {
         let holds = lock.and_then(lock_holder);

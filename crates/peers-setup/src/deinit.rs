@@ -6,12 +6,14 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use peers_model::exit;
 use peers_modes::hooks;
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_sys::clock;
 use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
 
+use super::error::shown;
 use super::host::{self, Did, HostHooks};
 use super::report::{Action, DeinitReport, Steps};
 use super::{ScaffoldError, backup, ignore, target};
@@ -40,7 +42,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         None => false,
         Some(Kind::Dir) => true,
         Some(Kind::Symlink) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
-        Some(Kind::File | Kind::Special) => return Err(ScaffoldError::NotOurs),
+        Some(Kind::File | Kind::Special) => return Err(ScaffoldError::not_ours()),
     };
     place.refuse_held()?;
     let mut steps = Steps::new(options.dry_run);
@@ -77,7 +79,8 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         host::apply(HostHooks::Uninstall, &hooks::Tool::ALL, (place.work_dir(), env), options.dry_run);
     host.retain(|hook| hook.did != Did::Noop);
     if steps.changes.is_empty() && host.iter().all(|hook| hook.did == Did::Skipped) {
-        return Err(ScaffoldError::NothingThere { path: place.work_dir().to_owned() });
+        let message = format!("{} is not set up for peers", shown(place.work_dir()));
+        return Err(ScaffoldError::plain(exit::NEGATIVE, message));
     }
     Ok(DeinitReport {
         dry_run: options.dry_run,

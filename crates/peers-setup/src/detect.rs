@@ -178,16 +178,6 @@ impl Aim {
     }
 }
 
-/// A gate before it has an id.
-struct Gate<'a> {
-    aim: Aim,
-    stack: &'static str,
-    cmd: &'a str,
-    pass_when: &'a str,
-    /// The file that says so, in its directory.
-    file: &'a str,
-}
-
 #[derive(Debug, Default)]
 struct Findings {
     proposals: Vec<Proposal>,
@@ -207,10 +197,10 @@ impl Findings {
         }
     }
 
-    fn propose(&mut self, path: &str, gate: &Gate<'_>) {
-        let Gate { aim, stack, cmd, pass_when, file } = gate;
+    /// `file` says so, in the directory `path`.
+    fn propose(&mut self, path: &str, aim: Aim, stack: &str, cmd: &str, pass_when: &str, file: &str) {
         let (within, why) = if path.is_empty() {
-            (String::new(), (*file).to_owned())
+            (String::new(), file.to_owned())
         } else {
             // What begins with a dash is no option.
             let dashed = if path.starts_with('-') { "./" } else { "" };
@@ -226,12 +216,12 @@ impl Findings {
             return;
         }
         let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
-        let id = self.free_id(*aim, stack, path);
+        let id = self.free_id(aim, stack, path);
         self.proposals.push(Proposal {
             id,
             description: format!("{} ({stack}{at})", aim.says()),
             cmd,
-            pass_when: (*pass_when).to_owned(),
+            pass_when: pass_when.to_owned(),
             timeout_s: aim.timeout_s(),
             why,
         });
@@ -312,8 +302,8 @@ impl Place<'_> {
         text.lines().any(|line| line.trim().trim_start_matches('/') == name)
     }
 
-    fn propose(&mut self, gate: &Gate<'_>) {
-        self.found.propose(self.path, gate);
+    fn propose(&mut self, aim: Aim, stack: &str, cmd: &str, pass_when: &str, file: &str) {
+        self.found.propose(self.path, aim, stack, cmd, pass_when, file);
     }
 
     /// The directories below that are looked into, by name. Links are none.

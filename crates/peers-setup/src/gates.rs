@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use peers_model::exit;
 use peers_model::goal::CHECK_NAMES;
 use peers_modes::{GOALS, goals_with, goals_with_gates};
 use peers_store::load;
@@ -11,6 +12,7 @@ use peers_sys::term;
 
 use super::ScaffoldError;
 use super::detect::{self, Language, Proposal};
+use super::error::shown;
 
 /// The gate of the tests.
 const TESTS: &str = "tests-pass";
@@ -94,12 +96,14 @@ fn of(
         Gates::Detected => (if found.is_empty() { usual } else { found }, Vec::new()),
     };
     if asked.is_empty() {
-        return Err(ScaffoldError::NothingDetected { path: path.to_owned() });
+        let message = format!("no manifest of a known stack was found in {}", shown(path));
+        let hint = "name the command that runs the tests: `--test CMD`";
+        return Err(ScaffoldError::refused(exit::NEGATIVE, message, hint));
     }
     let text = goals_with_gates(&detect::entries(&asked), &detect::commented(&others));
     load::load_goals(&text, 2, &CHECK_NAMES).map_err(|error| {
         let told: Vec<_> = error.problems().iter().map(|problem| problem.message.as_str()).collect();
-        ScaffoldError::Option { option: gates.option(), why: told.join("; ") }
+        ScaffoldError::option(gates.option(), told.join("; "))
     })?;
     Ok(Template { text, note: Some(told(&asked)), asked: true })
 }
@@ -107,7 +111,7 @@ fn of(
 /// The gate that runs the operator's command. Where it is one that is proposed, it is judged as that is.
 fn tests<'a>(cmd: &str, mut known: impl Iterator<Item = &'a Proposal>) -> Result<Proposal, ScaffoldError> {
     let cmd = cmd.trim();
-    let refuse = |why: &str| Err(ScaffoldError::Option { option: "test", why: why.to_owned() });
+    let refuse = |why: &str| Err(ScaffoldError::option("test", why));
     if cmd.is_empty() {
         return refuse("the command is empty; name the one that runs the tests");
     }

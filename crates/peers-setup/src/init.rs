@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::command::Step;
 use peers_model::config::Driver;
-use peers_model::{CommitId, Timestamp, limits};
+use peers_model::{CommitId, Timestamp, exit, limits};
 use peers_modes::{CONFIG, goals_with_task, hooks, key, setup};
 use peers_place::anchor::{self, BASELINE, Tagged};
 use peers_place::{PEERS_DIR, Place, PlaceError};
@@ -26,6 +26,7 @@ use peers_sys::term;
 
 use super::backup::{self, Extent};
 use super::detect::Language;
+use super::error::{quoted, shown};
 use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
@@ -36,9 +37,10 @@ use super::{ScaffoldError, codex, target, task};
 const HOOKS: &str = "hooks";
 
 /// What to do about a control directory that is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Existing {
     /// Nothing: refuse.
+    #[default]
     Refuse,
     /// Move it and the history of its runs aside, and start over.
     Force,
@@ -47,7 +49,7 @@ pub enum Existing {
 }
 
 /// What `init` is to do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct InitOptions {
     /// The top of the work tree.
     pub target: PathBuf,
@@ -160,18 +162,22 @@ fn tools_to_hook(config: &[u8], steps: &mut Steps) -> Vec<hooks::Tool> {
 fn exists(place: &Place, has_store: bool) -> ScaffoldError {
     match Some(place.no_store(true)).filter(|_| !has_store) {
         Some(moved @ PlaceError::NoStore { was: Some(_), .. }) => moved.into(),
-        _ => ScaffoldError::Exists { path: place.work_dir().join(PEERS_DIR) },
+        _ => ScaffoldError::refused(
+            exit::CONFLICT,
+            format!("{} exists already", shown(&place.work_dir().join(PEERS_DIR))),
+            "`peers init --upgrade` refreshes it and keeps configuration, goals and state; `peers init --force` starts over and keeps a copy",
+        ),
     }
 }
 
 /// Refuses what would have to be written into a configuration that stays.
 fn refuse_settings(options: &InitOptions) -> Result<(), ScaffoldError> {
-    let why = || "config.yaml exists and is kept; edit it there".to_owned();
-    match (options.settings.first(), options.agents.is_empty()) {
-        (Some(first), _) => Err(ScaffoldError::Setting { option: first.field.key(), why: why() }),
-        (None, false) => Err(ScaffoldError::Option { option: "agents", why: why() }),
-        (None, true) => Ok(()),
-    }
+    let option = match (options.settings.first(), options.agents.is_empty()) {
+        (Some(first), _) => first.field.option(),
+        (None, false) => "agents".to_owned(),
+        (None, true) => return Ok(()),
+    };
+    Err(ScaffoldError::option(&option, "config.yaml exists and is kept; edit it there"))
 }
 
 impl Site {
@@ -199,13 +205,18 @@ impl Site {
             (Some(_), Existing::Refuse) => {
                 return Err(exists(&place, store.is_some()));
             }
-            (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::NotOurs),
+            (Some(Kind::File | Kind::Special), _) => return Err(ScaffoldError::not_ours()),
             (Some(Kind::Dir) | None, _) => {}
         }
         let force = options.existing == Existing::Force;
         if force && place.is_linked() && SafeDir::open_shared(place.project_dir())?.stat(".git")?.is_some() {
-            let (path, main) = (place.work_dir().to_owned(), place.project_dir().to_owned());
-            return Err(ScaffoldError::Linked { path, main });
+            // Its main checkout would lose its history.
+            let (here, main) = (place.work_dir(), place.project_dir());
+            return Err(ScaffoldError::refused(
+                exit::INVALID,
+                format!("{} is a linked worktree: its store is that of {}", shown(here), shown(main)),
+                format!("start over there: `peers -C {} init --force`", quoted(main)),
+            ));
         }
         let has_peers_dir = found.is_some();
         place.refuse_held()?;
@@ -312,14 +323,9 @@ impl Site {
     /// Refuses gates that would not get into goals that stay, or would be put in place of gates that were accepted.
     fn refuse_other_goals(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
         let text = &self.template.text;
-        let refuse = |why: &str| {
-            Err(ScaffoldError::Option { option: options.gates.option(), why: format!("goals.yaml {why}") })
-        };
-        let there = match &self.kept {
-            Some(dir) => dir.read_opt(peers::GOALS, limits::CONFIG)?,
-            None => None,
-        };
-        match (there, &self.accepted_bytes[1]) {
+        let refuse =
+            |why: &str| Err(ScaffoldError::option(options.gates.option(), format!("goals.yaml {why}")));
+        match (self.there(peers::GOALS)?, &self.accepted_bytes[1]) {
             (Some(bytes), _) if !(self.unfinished && bytes == text.as_bytes()) => {
                 refuse("exists and is kept; add the gate there")
             }
@@ -332,9 +338,8 @@ impl Site {
 
     /// Refuses settings that would not get into a configuration that is there and stays.
     fn refuse_other(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
-        let Some(dir) = &self.kept else { return Ok(()) };
         let text = self.configured.as_deref().unwrap_or(CONFIG);
-        match dir.read_opt(peers::CONFIG, limits::CONFIG)? {
+        match self.there(peers::CONFIG)? {
             Some(bytes) if !is_laid(&bytes, text) => refuse_settings(options),
             _ => Ok(()),
         }
@@ -543,21 +548,30 @@ impl Site {
     /// What editors complete the two files from.
     fn schemas(&self, steps: &mut Steps) -> Result<(), ScaffoldError> {
         for described in [Described::Config, Described::Goals] {
-            let name = peers::schema(described);
-            let text = described.text();
-            let old = match &self.kept {
-                Some(dir) if self.has(&name)? => {
-                    let (parent, leaf) = dir.parent_of(&name)?;
-                    parent.read_opt(leaf, limits::CONFIG)?
-                }
-                _ => None,
-            };
-            if old.as_deref() != Some(text.as_bytes()) {
-                let action = if old.is_some() { Action::Edit } else { Action::Create };
-                self.write(action, &name, text.as_bytes(), steps)?;
-            }
+            self.refresh(&peers::schema(described), &described.text(), steps)?;
         }
         Ok(())
+    }
+
+    /// Writes a file that is ours, unless it says that already.
+    fn refresh(&self, name: &str, text: &str, steps: &mut Steps) -> Result<(), ScaffoldError> {
+        let old = match &self.kept {
+            Some(dir) if self.has(name)? => {
+                let (parent, leaf) = dir.parent_of(name)?;
+                parent.read_opt(leaf, limits::CONFIG)?
+            }
+            _ => None,
+        };
+        if old.as_deref() == Some(text.as_bytes()) {
+            return Ok(());
+        }
+        let action = if old.is_some() { Action::Edit } else { Action::Create };
+        self.write(action, name, text.as_bytes(), steps)
+    }
+
+    /// A file of the operator's that is there and stays.
+    fn there(&self, name: &str) -> Result<Option<Vec<u8>>, ScaffoldError> {
+        Ok(self.kept.as_ref().map(|dir| dir.read_opt(name, limits::CONFIG)).transpose()?.flatten())
     }
 
     /// Lays down a file that is the operator's: what is there stays, what was accepted comes back, else
@@ -569,15 +583,11 @@ impl Site {
         accepted: usize,
         steps: &mut Steps,
     ) -> Result<Laid, ScaffoldError> {
-        let there = match &self.kept {
-            Some(dir) => dir.read_opt(name, limits::CONFIG)?,
-            None => None,
-        };
         let configured = match name {
             peers::CONFIG => self.configured.as_ref(),
             _ => Some(&self.template.text).filter(|_| self.template.asked),
         };
-        if let Some(bytes) = there {
+        if let Some(bytes) = self.there(name)? {
             let laid = configured.map_or(template, String::as_str);
             return Ok(Laid { kept: !(self.unfinished && is_laid(&bytes, laid)), bytes });
         }
@@ -667,18 +677,7 @@ impl Site {
             return Ok(None);
         };
         for snippet in snippets {
-            let name = format!("{HOOKS}/{}", snippet.name);
-            let old = match &self.kept {
-                Some(dir) if self.has(&name)? => {
-                    let (parent, leaf) = dir.parent_of(&name)?;
-                    parent.read_opt(leaf, limits::CONFIG)?
-                }
-                _ => None,
-            };
-            if old.as_deref() != Some(snippet.text.as_bytes()) {
-                let action = if old.is_some() { Action::Edit } else { Action::Create };
-                self.write(action, &name, snippet.text.as_bytes(), steps)?;
-            }
+            self.refresh(&format!("{HOOKS}/{}", snippet.name), &snippet.text, steps)?;
         }
         Ok(Some(format!("{PEERS_DIR}/{HOOKS}")))
     }

@@ -8,7 +8,6 @@
 
 mod aside;
 mod asked;
-mod error;
 mod fill;
 mod import;
 mod setup;
@@ -22,11 +21,9 @@ use peers_model::CommitId;
 use peers_model::config::Driver;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
-use peers_sys::term;
 use serde::{Serialize, Serializer};
 
 pub use asked::text_of;
-pub use error::ProjectError;
 
 use self::aside::Aside;
 use self::fill::Filler;
@@ -108,7 +105,7 @@ fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 /// Makes a project of a directory: new, empty, with files, or a repository.
 ///
 /// # Errors
-/// [`ScaffoldError`]. After [`ProjectError::CutShort`] the same call goes on where this one stopped; after any
+/// [`ScaffoldError`]. After [`ScaffoldError::CutShort`] the same call goes on where this one stopped; after any
 /// other error nothing was written.
 pub fn create(
     options: &ProjectOptions,
@@ -133,7 +130,7 @@ pub fn create(
             let first = built?;
             let existing = if options.overwrite_peers { Existing::Force } else { Existing::Refuse };
             let init = setup::run(&path, existing, options, env)
-                .map_err(|error| ProjectError::cut_short(&path, error))?;
+                .map_err(|error| ScaffoldError::cut_short(&path, error))?;
             Ok(Created { path, how: How::Made, first_commit: Some(first), init })
         }
         Site::There { path, work, git, existing } => {
@@ -147,7 +144,7 @@ pub fn create(
                 Git::Unborn => How::Begun,
                 Git::Born => How::Adopted,
             };
-            let cut_short = |error| ProjectError::cut_short(&path, error);
+            let cut_short = |error| ScaffoldError::cut_short(&path, error);
             let first = match git {
                 Git::Born => None,
                 Git::Absent | Git::Unborn => Some(filler.fill(&work, git).map_err(cut_short)?),
@@ -160,8 +157,4 @@ pub fn create(
             Ok(Created { path, how, first_commit: first, init })
         }
     }
-}
-
-fn shown(path: &Path) -> String {
-    term::inline(&path.to_string_lossy())
 }

@@ -35,13 +35,18 @@ impl Field {
             Self::Provider => "provider",
         }
     }
+
+    /// The option of the command line.
+    pub(super) fn option(self) -> String {
+        format!("peer-{}", self.key())
+    }
 }
 
 /// The configuration that is laid down, with the settings in it: the one that was accepted before, else
 /// the template; with these agents in any case the template.
 ///
 /// # Errors
-/// [`ScaffoldError::Setting`] where a setting fits no peer, or makes no valid configuration.
+/// [`ScaffoldError`] where a setting fits no peer, or makes no valid configuration.
 pub(super) fn configure(
     accepted: Option<&[u8]>,
     agents: &[&str],
@@ -51,12 +56,12 @@ pub(super) fn configure(
         _ if !agents.is_empty() => config_with_agents(agents).ok_or_else(|| {
             let why =
                 format!("no entry is known for {}; write it into .peers/config.yaml", agents.join(", "));
-            ScaffoldError::Option { option: "agents", why }
+            ScaffoldError::option("agents", why)
         })?,
         Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         None => CONFIG.to_owned(),
     };
-    let refuse = |field: Field, why: String| ScaffoldError::Setting { option: field.key(), why };
+    let refuse = |field: Field, why: String| ScaffoldError::option(&field.option(), why);
     let peers = match (load::load_config(&base), settings.first()) {
         (Ok(config), _) => config.peers,
         (Err(error), Some(first)) => return Err(refuse(first.field, error.to_string())),

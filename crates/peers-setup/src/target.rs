@@ -4,23 +4,28 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use peers_git::{PeerRepo, RepoError};
+use peers_model::exit;
 use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::env::{Env, home_of_user};
 
 use super::ScaffoldError;
+use super::error::shown;
 
 /// Refuses a directory that is no place for agents, whether or not it is a repository: `/`, a home, the inside of
 /// a git directory.
 ///
 /// # Errors
-/// [`ScaffoldError::Forbidden`], [`ScaffoldError::Unusable`], [`ScaffoldError::NotADirectory`].
+/// [`ScaffoldError::Refused`].
 pub fn refuse_no_place(target: &Path, env: &Env) -> Result<(), ScaffoldError> {
     admitted(target, env).map(drop)
 }
 
 /// The target without symlinks, if agents may work there.
 pub(super) fn admitted(target: &Path, env: &Env) -> Result<PathBuf, ScaffoldError> {
-    let not_a_directory = || ScaffoldError::NotADirectory { path: target.to_owned() };
+    let not_a_directory = || {
+        let message = format!("{} is not a directory", shown(target));
+        ScaffoldError::refused(exit::USAGE, message, "name an existing directory: `peers -C DIR init`")
+    };
     let path = target.canonicalize().map_err(|_| not_a_directory())?;
     SafeDir::open_shared(&path).map_err(|_| not_a_directory())?;
     allowed(&path, env)?;
@@ -30,12 +35,12 @@ pub(super) fn admitted(target: &Path, env: &Env) -> Result<PathBuf, ScaffoldErro
 /// Whether agents may work at this path, which has no symlinks; it need not be there.
 pub(super) fn allowed(path: &Path, env: &Env) -> Result<(), ScaffoldError> {
     if let Some(why) = peers_place::unusable(path) {
-        return Err(ScaffoldError::Unusable { path: path.to_owned(), why });
+        let message = format!("the path {} {why}", shown(path));
+        return Err(ScaffoldError::refused(exit::INVALID, message, "rename the directory"));
     }
-    match objection(path, env) {
-        Some(why) => Err(ScaffoldError::Forbidden { path: path.to_owned(), why }),
-        None => Ok(()),
-    }
+    let Some(why) = objection(path, env) else { return Ok(()) };
+    let hint = "choose the top of a repository that agents may work in";
+    Err(ScaffoldError::refused(exit::REFUSED, format!("{} {why}", shown(path)), hint))
 }
 
 fn objection(path: &Path, env: &Env) -> Option<&'static str> {

@@ -17,7 +17,7 @@ fn bytes(task: &str) -> Vec<u8> {
 
 /// Refuses a task where another one is written already.
 pub(super) fn refuse_other(work: &SafeDir, task: &str) -> Result<(), ScaffoldError> {
-    let refuse = |why: &str| Err(ScaffoldError::Option { option: "task", why: why.to_owned() });
+    let refuse = |why: &str| Err(ScaffoldError::option("task", why));
     if task.trim().is_empty() {
         return refuse("the task is empty; say what the agents are to do");
     }

@@ -11,9 +11,7 @@ use peers_store::layout::peers;
 use peers_store::project;
 use peers_sys::env::Env;
 
-use super::{
-    DeinitOptions, DeinitReport, Existing, Gates, InitOptions, InitReport, ScaffoldError, deinit, init,
-};
+use super::{DeinitOptions, DeinitReport, Existing, InitOptions, InitReport, ScaffoldError, deinit, init};
 
 /// A directory with repositories, state, cache and a home of its own.
 pub(crate) struct World {
@@ -62,19 +60,7 @@ impl World {
         target: &Path,
         change: impl FnOnce(&mut InitOptions),
     ) -> Result<InitReport, ScaffoldError> {
-        let mut options = InitOptions {
-            target: target.to_owned(),
-            existing: Existing::Refuse,
-            dry_run: false,
-            driver: None,
-            language: None,
-            gates: Gates::Placeholder,
-            no_commit: false,
-            settings: Vec::new(),
-            agents: Vec::new(),
-            task: None,
-            install: false,
-        };
+        let mut options = InitOptions { target: target.to_owned(), ..InitOptions::default() };
         change(&mut options);
         init(&options, &self.env)
     }

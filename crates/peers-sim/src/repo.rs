@@ -315,7 +315,7 @@ impl Repo for SimRepo {
                     data.work = data.tree(&plan.to);
                 }
             }
-            Corrected { at: data.facts(), own, salvage: Some(name.clone()), told: Vec::new() }
+            Corrected { at: data.facts(), own, salvage: Some(name.clone()) }
         })
     }
 

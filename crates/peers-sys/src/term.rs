@@ -89,6 +89,16 @@ pub fn inline(text: &str) -> String {
     line(text, usize::MAX)
 }
 
+/// The first of so many names, and how many more there are: `a, b and 3 more`.
+#[must_use]
+pub fn first_of(all: usize, first: impl IntoIterator<Item = String>) -> String {
+    let first: Vec<String> = first.into_iter().collect();
+    match all.saturating_sub(first.len()) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
 /// `text` as one word of a POSIX shell, to be read and pasted: what a terminal should not be sent stands there as
 /// numbers.
 #[must_use]

@@ -35,7 +35,7 @@ const SAID: usize = 200;
 /// An empty repository: some tools refuse to work outside of one.
 pub(super) fn repository(dir: &SafeDir, env: &Env) -> Result<PathBuf, BootError> {
     let git = boot::git_program(env)?;
-    let repo = dir.create_subdir("repo").map_err(|e| Finding::from(&e))?;
+    let repo = dir.create_subdir("repo")?;
     let said = |what: String| Finding::plain(exit::ENVIRONMENT, what);
     let done = Command::new(git.program())
         .args(["-c", "init.defaultBranch=main", "init", "-q", "--template="])

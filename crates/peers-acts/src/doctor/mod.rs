@@ -19,12 +19,10 @@ use peers_run::boot::{self, BootError, Examined, Finding, Loaded, Part};
 use peers_run::drive;
 use peers_run::env::{OperatorEnv, peer_email};
 use peers_run::procs::{Site, SiteSpec, tool_spec};
-use peers_store::verdicts::Verdicts;
 use peers_store::{layout, store};
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
-use peers_sys::spawn::StubProgram;
 use peers_sys::{clock, reap, term};
 
 use crate::scratch::Scratch;
@@ -65,8 +63,8 @@ pub enum Ask {
 /// # Errors
 /// [`BootError`] where not even a private directory can be made to look from.
 pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> {
-    let holder = place.holder().map_err(Finding::from)?;
-    let Examined { parts, loaded } = boot::examine(place, env);
+    let holder = place.holder()?;
+    let Examined { parts, loaded, .. } = boot::examine(place, env);
     let scratch = Scratch::new(place)?;
     let mut report = Report::default();
     let mut runnable = Vec::new();
@@ -264,7 +262,7 @@ fn ask_peers(
     scratch: &Scratch,
     (ask, report): (Ask, &mut Report),
 ) -> Result<(), BootError> {
-    let chosen = match OperatorEnv::load(env, false) {
+    let chosen = match OperatorEnv::load(env) {
         Ok(chosen) => chosen,
         Err(error) => {
             let fix = "correct it: docs/formats/sandbox.md has its form";
@@ -272,33 +270,17 @@ fn ask_peers(
             return Ok(());
         }
     };
-    let spec = |repo: PathBuf, dir: &SafeDir| -> Result<Rc<Site>, BootError> {
-        let bug = |what: String| Finding::plain(exit::BUG, what);
-        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
-        Ok(Rc::new(Site::new(SiteSpec {
-            run_id: scratch.run_id().clone(),
-            project: place.id().clone(),
-            repo,
-            peers: None,
-            scratch: dir.try_clone().map_err(|e| Finding::from(&e))?,
-            program: stub.path().to_owned(),
-            stub,
-            bin: peers_sys::env::running_exe().map_err(|e| bug(e.to_string()))?,
-            operator: env.clone(),
-            chosen: chosen.clone(),
-            subreaper: reap::become_subreaper().is_ok(),
-            verdicts: Verdicts::default(),
-            setup_pause: None,
-        })))
+    let site = |repo: PathBuf| -> Result<Rc<Site>, Finding> {
+        Ok(Rc::new(Site::new(SiteSpec { repo, ..scratch.site(place, env, chosen.clone())? })))
     };
     // Nothing of the repository is in it, so that no program finds settings there.
-    let empty = scratch.dir().create_subdir("empty").map_err(|e| Finding::from(&e))?;
-    let site = spec(empty.path().to_owned(), scratch.dir())?;
+    let empty = scratch.dir().create_subdir("empty")?;
+    let empty = site(empty.path().to_owned())?;
     let at = report.checks.iter().rposition(|check| check.about.starts_with("peer ")).map(|at| at + 1);
     let start = peers::Start::of(loaded);
     let mut more = Vec::new();
     for peer in loaded.config.peers.iter().filter(|peer| runnable.contains(&peer.name)) {
-        let looked = peers::look(&site, place, env, (&loaded.config, peer), start);
+        let looked = peers::look(&empty, place, env, (&loaded.config, peer), start);
         more.extend(
             drive::on_this_thread(looked)
                 .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?,
@@ -315,10 +297,9 @@ fn ask_peers(
                 report.answers.push(Answer { peer: name, exit: Err(why.to_owned()) });
                 continue;
             }
-            let dir =
-                scratch.dir().create_subdir(format!("live-{}", peer.name)).map_err(|e| Finding::from(&e))?;
+            let dir = scratch.dir().create_subdir(format!("live-{}", peer.name))?;
             let repo = live::repository(&dir, env)?;
-            let answer = live::ask(spec(repo, scratch.dir())?, loaded, peer)?;
+            let answer = live::ask(site(repo)?, loaded, peer)?;
             report.checks.push(live::check(&answer, &tool_spec(peer).kind));
             report.answers.push(answer);
         }

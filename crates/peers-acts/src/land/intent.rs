@@ -128,19 +128,19 @@ impl Ground {
 
     /// Brings a work tree to where its branch is, if every path is as it was before or as it is to be.
     fn follow(&self, work: &PeerRepo, intent: &BranchMove) -> Result<Vec<String>, Finding> {
-        let head = work.facts().head().map_err(Finding::from)?;
+        let head = work.facts().head()?;
         if head.branch.as_deref() != Some(full(&intent.branch).as_str()) {
             return Ok(Vec::new());
         }
         let dirty = |against: &CommitId| -> Result<BTreeSet<String>, Finding> {
-            let files = self.control.dirty_files(work.work_dir(), against, PATHS).map_err(Finding::from)?;
+            let files = self.control.dirty_files(work.work_dir(), against, PATHS)?;
             Ok(files.into_iter().map(|file| file.path).collect())
         };
         let (not_old, not_new) = (dirty(&intent.from)?, dirty(&intent.to)?);
         let facts = self.control.facts();
         let tree = |commit| facts.tree_of(commit).map_err(Finding::from);
         let (from, to) = (tree(&intent.from)?, tree(&intent.to)?);
-        let changed = facts.diff_trees(&from, &to).map_err(Finding::from)?;
+        let changed = facts.diff_trees(&from, &to)?;
         let edited: Vec<PathChange> = changed
             .into_iter()
             .filter(|change| not_old.contains(&change.path) && not_new.contains(&change.path))
@@ -149,7 +149,7 @@ impl Ground {
         if !edited.is_empty() {
             return Err(kept_apart(work, intent, &edited));
         }
-        let report = work.checkout_changed(&self.control, &from, &to).map_err(Finding::from)?;
+        let report = work.checkout_changed(&self.control, &from, &to)?;
         Ok(report.blocked_names())
     }
 }
@@ -189,16 +189,12 @@ fn begins(found: &[u8], due: &[u8]) -> bool {
 
 /// Files that somebody edited stand in the way: the commands that give them up, once they were copied.
 fn kept_apart(work: &PeerRepo, intent: &BranchMove, edited: &[PathChange]) -> Finding {
-    let named: Vec<String> = edited.iter().take(NAMED).map(|change| term::inline(&change.path)).collect();
-    let more = match edited.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let named = edited.iter().take(NAMED).map(|change| term::inline(&change.path));
     let message = format!(
-        "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}{more}",
+        "`{}` was moved to {} and its work tree was not brought along, and files in it were edited since: {}",
         term::inline(&intent.branch),
         intent.to.short(),
-        named.join(", ")
+        term::first_of(edited.len(), named)
     );
     let dir = work.work_dir().to_string_lossy();
     let is_gone = |change: &&PathChange| change.new_mode == 0;

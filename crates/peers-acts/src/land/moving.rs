@@ -38,7 +38,7 @@ pub(super) fn already(
     (intent, blocked): (&BranchMove, Vec<String>),
 ) -> Result<Landed, BootError> {
     let facts = ground.control.facts();
-    let tree = facts.tree_of(&intent.to).map_err(Finding::from)?;
+    let tree = facts.tree_of(&intent.to)?;
     Ok(Landed {
         run: record.run_id.clone(),
         branch: record.branch.clone().unwrap_or_default(),
@@ -91,7 +91,7 @@ fn move_branch(
         intend(&mut ground.store, intent, by)?;
         reset.apply(who).map(|report| report.blocked_names())
     } else {
-        ground.repo.publish(&ground.control, to).map_err(Finding::from)?;
+        ground.repo.publish(&ground.control, to)?;
         intend(&mut ground.store, intent, by)?;
         let reason = format!("land: run {run}");
         ground.repo.update_branch(branch, Some(from), to, who, &reason).map(|()| Vec::new())
@@ -114,7 +114,7 @@ pub(super) fn failed(ground: &mut Ground, branch: &str, error: GitError) -> Find
 
 /// Refuses where a lock forbids the move of a branch and of the work tree that has it checked out.
 pub(super) fn refuse_locked(repo: &PeerRepo, work: Option<&PeerRepo>, branch: &str) -> Result<(), Finding> {
-    let locked = match repo.branch_lock(branch).map_err(Finding::from)? {
+    let locked = match repo.branch_lock(branch)? {
         None => work.and_then(PeerRepo::index_lock),
         found => found,
     };

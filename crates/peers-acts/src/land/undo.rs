@@ -158,7 +158,7 @@ fn take_back(
     refuse_locked(&ground.repo, work.as_ref(), &branch)?;
     let commits = only_its_own(ground, &run, &branch, (&base, &tip))?;
     let start = match &work {
-        Some(_) => went_along(ground, &run, (&base, &tip)).map_err(Finding::from)?,
+        Some(_) => went_along(ground, &run, (&base, &tip))?,
         None => None,
     };
     let who = substrate(clock::now());
@@ -168,7 +168,7 @@ fn take_back(
         // Checked out nowhere: no work tree is touched, so none is kept.
         None => ground.control.keep(&name, &tip, &who),
     };
-    let kept = kept.map_err(Finding::from)?;
+    let kept = kept?;
     if let Some(work) = &work {
         // What forbids it is found before anything is recorded.
         drop(work.prepare_reset(&ground.control, Some(&branch), &tip, &base).map_err(busy)?);
@@ -263,14 +263,14 @@ fn only_its_own(
 ) -> Result<usize, Finding> {
     let facts = ground.control.facts();
     let shown = term::inline(branch);
-    if !facts.is_ancestor(base, tip).map_err(Finding::from)? {
+    if !facts.is_ancestor(base, tip)? {
         return Err(Finding::plain(
             exit::CONFLICT,
             format!("`{shown}` was rewritten: the base of run {run} is no longer part of it"),
         ));
     }
-    let range = facts.walk(Some(base), tip, peers_git::WALK_CAP).map_err(Finding::from)?;
-    let own = commits_of(ground.store.disk(), run).map_err(Finding::from)?;
+    let range = facts.walk(Some(base), tip, peers_git::WALK_CAP)?;
+    let own = commits_of(ground.store.disk(), run)?;
     let others: Vec<String> = range
         .iter()
         .filter(|fact| !own.contains(&fact.id))
@@ -282,17 +282,13 @@ fn only_its_own(
     if others.is_empty() {
         return Ok(range.len());
     }
-    let named = others.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-    let more = match others.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let message = format!("`{shown}` holds commits that are not of run {run}: {named}{more}");
+    let named = term::first_of(others.len(), others.iter().take(NAMED).cloned());
+    let message = format!("`{shown}` holds commits that are not of run {run}: {named}");
     // The newest first: what it made lies above what others did.
     let ids: BTreeSet<CommitId> = range.into_iter().map(|fact| fact.id).collect();
     let mut later = None;
     for record in ground.records.iter().rev().take_while(|record| record.run_id != *run) {
-        let made = commits_of(ground.store.disk(), &record.run_id).map_err(Finding::from)?;
+        let made = commits_of(ground.store.disk(), &record.run_id)?;
         if made.iter().any(|commit| ids.contains(commit) && !own.contains(commit)) {
             later = Some(record.run_id.clone());
             break;

@@ -12,7 +12,7 @@ use peers_model::goal::{self, GateRun, Goal, HardGoal};
 use peers_model::verdict::{Judged, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, limits};
 use peers_place::Place;
-use peers_run::boot::{BootError, Finding};
+use peers_run::boot::BootError;
 use peers_run::perform::{changed_the_tree, in_order_of_need, next_together};
 use peers_run::ports::{GateCopy, GateJob, Round};
 use peers_run::procs::Extra;
@@ -101,7 +101,7 @@ impl Ground<'_> {
             let now = if strict { vec![left.remove(0)] } else { self.together(&mut left) };
             let copied = now.iter().filter_map(|id| goal::gate_of(self.goals, id)).any(HardGoal::in_copy);
             let copy = if copied && !self.state.dirty {
-                let objects = self.control.lend(self.repo).map_err(Finding::from)?;
+                let objects = self.control.lend(self.repo)?;
                 Some(GateCopy::made(self.bench.checkout(self.control, self.head, &objects)?))
             } else {
                 None
@@ -128,7 +128,7 @@ impl Ground<'_> {
                 }
                 Some(Moved { now, named, .. }) if strict => {
                     // The next one answers for what it changes, not for this.
-                    key.tree = now.key().map_err(Finding::from)?;
+                    key.tree = now.key()?;
                     for judged in judged.gates.iter_mut().filter(|judged| !judged.verdict.is_error()) {
                         judged.verdict =
                             Verdict::Fail { diagnostic: changed_the_tree(&named, &judged.verdict) };
@@ -191,7 +191,7 @@ impl Ground<'_> {
     }
 
     fn key(&self) -> Result<TreeKey, BootError> {
-        Ok(TreeKey { head: self.head.clone(), tree: self.state.key().map_err(Finding::from)? })
+        Ok(TreeKey { head: self.head.clone(), tree: self.state.key()? })
     }
 
     /// The commands after the gates.
@@ -219,8 +219,7 @@ impl Ground<'_> {
                 continue;
             };
             let scope = Scope::new(&gate.paths);
-            let held =
-                self.control.facts().scope(self.head, |path| scope.holds(path)).map_err(Finding::from)?;
+            let held = self.control.facts().scope(self.head, |path| scope.holds(path))?;
             if held.closed {
                 scopes.insert(id.clone(), held.hash);
             }
@@ -236,9 +235,9 @@ impl Ground<'_> {
         around: &Before,
     ) -> Result<Option<Moved>, BootError> {
         let work: &Path = self.place.work_dir();
-        let now = self.control.tree_state(work, self.head).map_err(Finding::from)?;
+        let now = self.control.tree_state(work, self.head)?;
         let head = self.head_moved();
-        if head.is_none() && now.key().map_err(Finding::from)? == key.tree {
+        if head.is_none() && now.key()? == key.tree {
             return Ok(None);
         }
         let mut paths = written.map(|written| written.paths.clone()).unwrap_or_default();

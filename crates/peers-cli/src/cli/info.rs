@@ -41,7 +41,7 @@ pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
 /// What `goals.env` and the `env` of gates ask for and gates do not get, one warning each.
 pub(crate) fn withheld(config: &Config, goals: &[Goal], env: &Env) -> Vec<String> {
     // A policy that cannot be read stops the start, with its reason.
-    let Ok(chosen) = OperatorEnv::load(env, false) else { return Vec::new() };
+    let Ok(chosen) = OperatorEnv::load(env) else { return Vec::new() };
     let file = env.config_home().map(|dir| dir.join("peers/sandbox.yaml"));
     let file = file.map_or_else(|| "peers/sandbox.yaml".to_owned(), |file| file.display().to_string());
     let file = term::inline(&file);

@@ -187,7 +187,7 @@ fn goes_on_anyway(cx: &Cx) -> bool {
 pub(crate) fn looped(
     options: &RunOptions,
     verbose: bool,
-    handover: Option<&mut Handover>,
+    mut handover: Option<&mut Handover>,
     cx: &Cx,
 ) -> Result<RunSummary, CommandError> {
     if options.request.branch.is_none() && options.request.worktree.is_none() {
@@ -195,16 +195,9 @@ pub(crate) fn looped(
     }
     let live = Live::new(&cx.out, verbose);
     let observer = Box::new(live.observer(doubts(options, cx)));
-    let mut waiting = None;
     let detached = handover.is_some();
-    let ended = match handover {
-        None => boot::run(options, &cx.env, observer),
-        Some(handover) => {
-            let ended = boot::run_detached(options, &cx.env, observer, handover);
-            waiting = handover.ready.take();
-            ended
-        }
-    };
+    let ended = boot::run(options, &cx.env, observer, handover.as_deref_mut());
+    let waiting = handover.and_then(|handover| handover.ready.take());
     live.close();
     let summary = match ended {
         Ok(summary) => summary,

@@ -286,8 +286,6 @@ pub struct Corrected {
     pub own: Vec<CommitId>,
     /// Where the undone work is kept.
     pub salvage: Option<String>,
-    /// What the operator and the next peer must know of it.
-    pub told: Vec<String>,
 }
 
 /// What the executor does.

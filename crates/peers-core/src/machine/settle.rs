@@ -241,8 +241,6 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
     let spent_usd_total = usage.usd.map_or(state.spent.usd, |u| budget::add(state.spent.usd, u));
     let tree_changed = tree_after != started.tree_before;
     let mut warnings = j.warnings.clone();
-    let told = draft.correction.iter().flat_map(|correction| &correction.told);
-    warnings.extend(told.map(|text| bounded(text, limits::WARNING)));
     let usd_warned = usd_crossed(&cfg.caps.in_force(state, now), state, spent_usd_total);
     if let Some(cap) = usd_warned {
         warnings.push(format!("the money cap of {cap} is reached ({spent_usd_total} spent); `max_usd_mode: warn` lets the run go on"));

@@ -152,12 +152,7 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             warnings: vec!["w".repeat(5000)],
             ..Harvest::default()
         })),
-        8 => Event::Corrected(Box::new(Corrected {
-            at: bench.world.at(),
-            own: vec![head],
-            salvage: None,
-            told: Vec::new(),
-        })),
+        8 => Event::Corrected(Box::new(Corrected { at: bench.world.at(), own: vec![head], salvage: None })),
         9 if seed & 0x100 == 0 => Event::Outdated,
         9 => Event::Timer,
         10 => Event::Composed(Box::new(ComposeFacts {

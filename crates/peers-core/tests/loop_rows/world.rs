@@ -457,12 +457,7 @@ impl World {
             }
         }
         self.work = self.tip().tree.clone();
-        Corrected {
-            at: self.at(),
-            own,
-            salvage: Some(format!("refs/salvage/{}", plan.tick)),
-            told: Vec::new(),
-        }
+        Corrected { at: self.at(), own, salvage: Some(format!("refs/salvage/{}", plan.tick)) }
     }
 
     /// New commits for a receiver, by sender, since its bookmarks.

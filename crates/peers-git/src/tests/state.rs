@@ -281,10 +281,7 @@ fn a_directory_deeper_than_any_handle_limit_makes_the_tree_dirty_and_is_named() 
     }
     let state = control.tree_state(&fixture.work, &fixture.head()).unwrap();
     assert!(state.dirty && state.unrepresentable.len() == 1, "{state:?}");
-    let deep = vec![b"d".to_vec(); 257].join(&b'/');
-    assert_eq!(state.too_deep, std::slice::from_ref(&deep));
-    fixture.open().move_aside(&deep, "tick-1").unwrap().unwrap();
-    assert!(!control.tree_state(&fixture.work, &fixture.head()).unwrap().dirty);
+    assert_eq!(state.too_deep, [vec![b"d".to_vec(); 257].join(&b'/')]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is in the way of files, and where it goes; what is in the way of references.
+//! What is in the way of files, and of references.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -33,56 +33,6 @@ fn every_path_that_is_blocked_is_told_as_it_is() {
     assert_eq!(blocked, odd.iter().map(|name| name.as_os_str().as_bytes()).collect());
     let names = report.blocked_names();
     assert!(names.len() == 100 && names.iter().all(|name| !name.contains('\x1b')));
-    for path in &report.blocked {
-        let to = repo.move_aside(path, "tick-1").unwrap().unwrap();
-        let note = std::fs::read(fixture.work.join(format!(".git/{to}.path"))).unwrap();
-        assert_eq!(note, [&path[..], b"\n"].concat());
-        assert_eq!(fixture.read(&format!(".git/{to}/full")), "x");
-        assert!(to.starts_with("peers-aside/tick-1-") && to.is_ascii() && to.len() < 60);
-    }
-    assert!(repo.checkout_changed(&control, &trees.0, &trees.1).unwrap().blocked.is_empty());
-}
-
-#[test]
-fn the_oldest_of_what_was_moved_aside_goes_but_nothing_of_the_last_two_ticks() {
-    let fixture = Fixture::new();
-    let repo = fixture.open();
-    let mut at = Vec::new();
-    for tick in [1, 2, 9, 10, 11] {
-        repo.forget_aside(tick).unwrap();
-        for n in 0..5 {
-            fixture.write("x", format!("{n}"));
-            at.push((tick, repo.move_aside(b"x", &format!("tick-{tick:05}")).unwrap().unwrap()));
-        }
-    }
-    fixture.write(".git/peers-aside/mine", "x");
-    repo.forget_aside(11).unwrap();
-    let left: BTreeSet<u64> =
-        at.iter().filter(|(_, to)| fixture.exists(&format!(".git/{to}"))).map(|(tick, _)| *tick).collect();
-    assert_eq!(left, BTreeSet::from([10, 11]));
-    assert!(fixture.exists(".git/peers-aside/mine"));
-    for (_, to) in at.iter().filter(|(tick, _)| *tick > 9) {
-        assert!(fixture.exists(&format!(".git/{to}")) && fixture.exists(&format!(".git/{to}.path")));
-    }
-}
-
-#[test]
-fn what_may_be_the_operators_is_never_forgotten_and_does_not_count() {
-    let fixture = Fixture::new();
-    let repo = fixture.open();
-    let keep = |n: u32, lasting: bool| {
-        fixture.write("x", format!("{n}"));
-        let label = format!("tick-{n:05}");
-        if lasting { repo.keep_aside(b"x", &label) } else { repo.move_aside(b"x", &label) }.unwrap().unwrap()
-    };
-    let lasting: Vec<String> = (0..15).map(|n| keep(n, true)).collect();
-    let few = keep(1, false);
-    repo.forget_aside(99).unwrap();
-    assert!(fixture.exists(&format!(".git/{few}")), "there are not too many of them");
-    (0..20).for_each(|n| drop(keep(n, false)));
-    repo.forget_aside(99).unwrap();
-    assert!(lasting.iter().all(|to| fixture.exists(&format!(".git/{to}"))));
-    assert!(!fixture.exists(&format!(".git/{few}")));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use peers_setup::{Existing, Gates, InitOptions};
+use peers_setup::InitOptions;
 use peers_sys::env::Env;
 
 /// A directory with repositories, state, cache and a home of its own.
@@ -43,19 +43,7 @@ impl World {
 
     /// As `peers init` sets it up.
     pub(super) fn init(&self, target: &Path) {
-        let options = InitOptions {
-            target: target.to_owned(),
-            existing: Existing::Refuse,
-            dry_run: false,
-            driver: None,
-            language: None,
-            gates: Gates::Placeholder,
-            no_commit: false,
-            settings: Vec::new(),
-            agents: Vec::new(),
-            task: None,
-            install: false,
-        };
+        let options = InitOptions { target: target.to_owned(), ..InitOptions::default() };
         peers_setup::init(&options, &self.env).unwrap();
     }
 }

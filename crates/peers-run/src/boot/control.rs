@@ -55,7 +55,8 @@ const STORE: [(&str, Kind); 11] = [
 ];
 
 /// Everything of ours is of the kind that it must be, and no command waits that only a newer program knows.
-pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
+pub(super) fn files(disk: &mut FsDisk) -> Vec<Finding> {
+    let mut out = Vec::new();
     for (area, shown, names) in [(Area::Peers, ".peers/", &PEERS[..]), (Area::Store, "", &STORE[..])] {
         let Some(dir) = disk.dir(area) else { continue };
         for (name, due) in names {
@@ -74,6 +75,7 @@ pub(super) fn files(disk: &mut FsDisk, out: &mut Vec<Finding>) {
     {
         out.push(error.into());
     }
+    out
 }
 
 /// Mends the git directory of a turn or of gates that were cut short, and returns the run lock that is held
@@ -125,29 +127,24 @@ pub fn missing(place: &Place) -> Finding {
     Finding::new(exit::INVALID, message, hint)
 }
 
-/// A worktree that was asked for lies outside of every checkout of the project.
-pub(super) fn worktree(place: &Place, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Worktree::At(dir)) = &options.request.worktree else { return };
+/// A worktree that was asked for and would lie in a checkout of the project, or where something is.
+pub(super) fn worktree(place: &Place, options: &RunOptions) -> Option<Finding> {
+    let Some(Worktree::At(dir)) = &options.request.worktree else { return None };
     let dir = Path::new(dir);
     let inside = |dir: &Path| dir.starts_with(place.work_dir()) || dir.starts_with(place.project_dir());
     let real: PathBuf =
         std::path::absolute(dir).map_or_else(|_| dir.to_owned(), |dir| peers_place::resolved(&dir));
+    let shown = term::inline(&real.to_string_lossy());
     if inside(&real) {
-        out.push(Finding::new(
-            exit::INVALID,
-            format!("the worktree {} would lie inside the repository", term::inline(&real.to_string_lossy())),
-            "name a directory outside: `--worktree=DIR`, or leave DIR out",
-        ));
-    } else if is_taken(&real) {
-        out.push(Finding::new(
-            exit::CONFLICT,
-            format!(
-                "the worktree {} would stand where something is already",
-                term::inline(&real.to_string_lossy())
-            ),
-            "name a directory that is empty or not there yet: `--worktree=DIR`, or leave DIR out",
-        ));
+        let message = format!("the worktree {shown} would lie inside the repository");
+        let hint = "name a directory outside: `--worktree=DIR`, or leave DIR out";
+        return Some(Finding::new(exit::INVALID, message, hint));
     }
+    is_taken(&real).then(|| {
+        let message = format!("the worktree {shown} would stand where something is already");
+        let hint = "name a directory that is empty or not there yet: `--worktree=DIR`, or leave DIR out";
+        Finding::new(exit::CONFLICT, message, hint)
+    })
 }
 
 /// Whether something is there besides an empty directory.

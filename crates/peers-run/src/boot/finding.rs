@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use peers_git::{Git, GitError};
+use peers_git::{CliError, Git, GitError};
 use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::{FREE_SPACE, PlaceError};
@@ -53,6 +53,12 @@ impl From<&FileError> for Finding {
     }
 }
 
+impl From<FileError> for Finding {
+    fn from(error: FileError) -> Self {
+        Self::from(&error)
+    }
+}
+
 impl From<StoreError> for Finding {
     fn from(error: StoreError) -> Self {
         Self { exit: peers_place::store_exit(&error), message: chain(&error), hint: error.hint() }
@@ -87,8 +93,12 @@ impl From<LoadError> for Finding {
 /// # Errors
 /// A [`Finding`] where there is none.
 pub fn git_program(env: &Env) -> Result<Git, Finding> {
-    Git::locate(env.var("PATH").unwrap_or_default())
-        .map_err(|e| Finding::new(exit::ENVIRONMENT, chain(&e), "install git 2.30 or newer"))
+    Git::locate(env.var("PATH").unwrap_or_default()).map_err(|error| no_git(&error))
+}
+
+/// That there is no such program, or that it is of no use.
+pub(super) fn no_git(error: &CliError) -> Finding {
+    Finding::new(exit::ENVIRONMENT, chain(error), "install git 2.30 or newer")
 }
 
 /// Everything that stands against a start, in checking order.

@@ -27,4 +27,4 @@ pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;
 pub use preflight::{Examined, Part, examine, full, quick_refusals, refusals, start_refusals};
 pub use preflight::{open_files, repo_finding, take_up};
-pub use start::{Handover, RunSummary, new_run_id, run, run_detached};
+pub use start::{Handover, RunSummary, new_run_id, run};

@@ -40,10 +40,10 @@ pub enum Outside {
 /// [`Finding`] when `who` is nobody, several peers have that tool, or something cannot be read.
 pub fn outside(place: &Place, disk: &mut FsDisk, config: &Config, who: &str) -> Result<Outside, Finding> {
     let peer = peer(config, who)?;
-    let state = store::read_state(disk).map_err(Finding::from)?;
+    let state = store::read_state(disk)?;
     let known = match &state.head {
         Some(head) => Some(head.clone()),
-        None => project::read(disk).map_err(Finding::from)?.and_then(|project| project.base),
+        None => project::read(disk)?.and_then(|project| project.base),
     };
     // Before anything is known nothing is new.
     let Some(head) = known else { return Ok(Outside::Nothing(peer)) };

@@ -6,10 +6,10 @@ use std::path::Path;
 use peers_core::state::State;
 use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
 use peers_model::command::{Command, Step};
-use peers_model::config::{Config, PeerSpec};
+use peers_model::config::PeerSpec;
 use peers_model::record::Rules;
 use peers_model::{PeerName, RunRequest, exit, limits};
-use peers_place::Place;
+use peers_place::{Place, PlaceError};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
 use peers_sys::dir::SafeDir;
@@ -19,37 +19,48 @@ use peers_sys::spawn::{SpawnError, resolve_program};
 use peers_sys::term::{self, quoted};
 
 use super::control;
-use super::finding::Finding;
+use super::finding::{Finding, no_git};
 use super::load::Loaded;
 use super::options::RunOptions;
 use crate::procs;
 
 /// The path of the repository can stand in a line of text: in prompts, in records, in hooks.
-pub(super) fn path(place: &Place, out: &mut Vec<Finding>) {
-    for dir in [place.work_dir(), place.project_dir()] {
-        if let Some(why) = peers_place::unusable(dir) {
-            let message = format!("the path {} {why}", term::inline(&dir.to_string_lossy()));
-            out.push(Finding::new(exit::INVALID, message, "rename the directory"));
-            return;
+fn path(place: &Place) -> Option<Finding> {
+    [place.work_dir(), place.project_dir()].into_iter().find_map(|dir| {
+        let why = peers_place::unusable(dir)?;
+        let message = format!("the path {} {why}", term::inline(&dir.to_string_lossy()));
+        Some(Finding::new(exit::INVALID, message, "rename the directory"))
+    })
+}
+
+/// Goals and configuration; `None` where they are not valid.
+fn set_up(place: &Place, disk: &mut FsDisk) -> (Option<Loaded>, Vec<Finding>) {
+    if disk.dir(Area::Peers).is_none() {
+        return (None, vec![control::missing(place)]);
+    }
+    match super::load::load(disk) {
+        Ok(loaded) => {
+            let damaged = loaded.damaged.clone().into_iter().collect();
+            (Some(loaded), damaged)
         }
+        Err(error) => (None, error.findings),
     }
 }
 
 /// Goals and config against what was accepted, and whether there is a real gate.
-pub(super) fn accepted(loaded: &Loaded, options: &RunOptions, out: &mut Vec<Finding>) {
+fn accepted(loaded: &Loaded, options: &RunOptions) -> Vec<Finding> {
     let rules = super::load::rules(&loaded.config, &loaded.goals, &RunRequest::default());
-    if !options.request.allow_no_gates && !rules.gates.iter().any(|g| !g.shipped) {
-        out.push(Finding::new(
+    let real = options.request.allow_no_gates || rules.gates.iter().any(|g| !g.shipped);
+    let none = (!real).then(|| {
+        Finding::new(
             exit::INVALID,
             "goals error: .peers/goals.yaml has no hard gate of your own; without one nothing real is measured and the run can never be `complete`",
             no_gate(&rules),
-        ));
-    }
-    if let Some(damaged) = &loaded.damaged {
-        out.push(damaged.clone());
-        return;
-    }
-    out.extend(loaded.refused_change());
+        )
+    });
+    // What cannot be compared is told with the files.
+    let changed = loaded.damaged.is_none().then(|| loaded.refused_change()).flatten();
+    none.into_iter().chain(changed).collect()
 }
 
 fn no_gate(rules: &Rules) -> &'static str {
@@ -62,17 +73,13 @@ fn no_gate(rules: &Rules) -> &'static str {
 /// Where the disk is full, for people.
 #[must_use]
 pub fn full(place: &Place) -> Vec<String> {
-    let mut out = Vec::new();
-    space(place, &mut out);
-    out.into_iter().map(|finding| finding.message).collect()
+    space(place).into_iter().map(|finding| finding.message).collect()
 }
 
-/// The branch that was asked for can be made.
-pub(super) fn branch(repo: &PeerRepo, options: &RunOptions, out: &mut Vec<Finding>) {
-    let Some(Err(error)) = options.request.branch.as_ref().map(|branch| repo.free_branch(branch)) else {
-        return;
-    };
-    out.push(match error {
+/// The branch that was asked for cannot be made.
+fn branch(repo: &PeerRepo, options: &RunOptions) -> Option<Finding> {
+    let error = repo.free_branch(options.request.branch.as_ref()?).err()?;
+    Some(match error {
         GitError::Exists { .. } => Finding::new(
             exit::CONFLICT,
             chain(&error),
@@ -80,12 +87,12 @@ pub(super) fn branch(repo: &PeerRepo, options: &RunOptions, out: &mut Vec<Findin
         ),
         GitError::InvalidName { .. } => Finding::plain(exit::INVALID, format!("--branch: {}", chain(&error))),
         _ => Finding::plain(exit::INVALID, chain(&error)),
-    });
+    })
 }
 
 /// The state of the last run, where a turn of it was cut short. A damaged journal is found when the
 /// store is opened.
-pub(super) fn cut_short(disk: &mut FsDisk) -> Option<State> {
+fn cut_short(disk: &mut FsDisk) -> Option<State> {
     store::read_state(disk).ok().filter(|state| state.open.is_some())
 }
 
@@ -93,7 +100,7 @@ pub(super) fn cut_short(disk: &mut FsDisk) -> Option<State> {
 pub(super) fn taken_up(place: &Place, disk: &mut FsDisk, options: &RunOptions) -> Result<bool, Finding> {
     let Some(state) = cut_short(disk) else { return Ok(false) };
     let Some(open) = &state.open else { return Ok(false) };
-    let records = runs::all(disk).map_err(Finding::from)?;
+    let records = runs::all(disk)?;
     let why = if state.rules.dry_run != options.request.dry_run {
         if state.rules.dry_run { "so that nothing of it stays" } else { "so that its work stays" }
     } else if began_elsewhere(&state, &records, place).is_some() {
@@ -134,19 +141,14 @@ fn began_elsewhere<'r>(state: &State, records: &'r [RunRecord], here: &Place) ->
 }
 
 /// The repository. What a turn that was cut short is in the middle of is seen to when that is taken up.
-pub(super) fn repository(place: &Place, cut_short: bool, out: &mut Vec<Finding>) -> Option<PeerRepo> {
+fn repository(place: &Place, cut_short: bool) -> (Option<PeerRepo>, Vec<Finding>) {
     let repo = match PeerRepo::open(place.work_dir()) {
         Ok(repo) => repo,
-        Err(error) => {
-            out.push(repo_finding(place, &error));
-            return None;
-        }
+        Err(error) => return (None, vec![repo_finding(place, &error)]),
     };
-    let found = repo.preflight().into_iter();
-    for error in found.filter(|e| !(cut_short && matches!(e, RepoError::Busy { .. }))) {
-        out.push(repo_finding(place, &error));
-    }
-    Some(repo)
+    let mut found = repo.preflight();
+    found.retain(|error| !(cut_short && matches!(error, RepoError::Busy { .. })));
+    (Some(repo), found.iter().map(|error| repo_finding(place, error)).collect())
 }
 
 /// What is wrong with the repository of a place, with what is known of it.
@@ -159,7 +161,7 @@ pub fn repo_finding(place: &Place, error: &RepoError) -> Finding {
 /// What a start looks at, part by part in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// The path of the repository.
+    /// The path of the repository, and of the worktree that was asked for.
     Path,
     /// The trusted store, and what lies in it and in `.peers/`.
     Files,
@@ -169,7 +171,7 @@ pub enum Part {
     Acceptance,
     /// The journal.
     Journal,
-    /// The repository.
+    /// The repository, and the branch that was asked for.
     Repository,
     /// The program `git`.
     Git,
@@ -181,21 +183,104 @@ pub enum Part {
     WorkTree,
 }
 
-/// What a start would say of each part, and what it loads.
-#[derive(Debug)]
+/// What a start would say of each part, and what it goes on with where nothing stands against it.
 pub struct Examined {
     /// Each part that could be looked at, with what stands against a start.
     pub parts: Vec<(Part, Vec<Finding>)>,
     /// Goals and configuration, where they are valid.
     pub loaded: Option<Loaded>,
+    pub(super) disk: Option<FsDisk>,
+    pub(super) repo: Option<PeerRepo>,
+    pub(super) git: Option<Git>,
+    /// The state of the last run, where a turn of it was cut short.
+    pub(super) cut_short: Option<State>,
+}
+
+impl Examined {
+    /// Looks at the first parts of the list: files of ours and of the operator's.
+    pub(super) fn files(place: &Place, options: &RunOptions, disk: Result<FsDisk, PlaceError>) -> Self {
+        let paths = path(place).into_iter().chain(control::worktree(place, options)).collect();
+        let mut found = Self {
+            parts: vec![(Part::Path, paths)],
+            loaded: None,
+            disk: None,
+            repo: None,
+            git: None,
+            cut_short: None,
+        };
+        match disk {
+            Ok(mut disk) => {
+                found.parts.push((Part::Files, control::files(&mut disk)));
+                let (loaded, errors) = set_up(place, &mut disk);
+                found.parts.push((Part::Setup, errors));
+                if let Some(loaded) = &loaded {
+                    found.parts.push((Part::Acceptance, accepted(loaded, options)));
+                }
+                found.cut_short = cut_short(&mut disk);
+                (found.loaded, found.disk) = (loaded, Some(disk));
+            }
+            Err(error) => found.parts.push((Part::Files, vec![error.into()])),
+        }
+        found
+    }
+
+    /// Looks at the rest of it: the repository and the machine.
+    pub(super) fn machine(&mut self, place: &Place, env: &Env, options: &RunOptions) {
+        let (repo, mut errors) = repository(place, self.cut_short.is_some());
+        if self.cut_short.is_none() {
+            errors.extend(repo.as_ref().and_then(|repo| branch(repo, options)));
+        }
+        self.repo = repo;
+        self.parts.push((Part::Repository, errors));
+        match git_program(env) {
+            Ok(git) => {
+                self.git = Some(git);
+                self.parts.push((Part::Git, Vec::new()));
+            }
+            Err(finding) => self.parts.push((Part::Git, vec![finding])),
+        }
+        for spec in self.loaded.iter().flat_map(|loaded| &loaded.config.peers) {
+            self.parts.push((Part::Peer(spec.name.clone()), peer(place, spec, env)));
+        }
+        self.parts.push((Part::Space, space(place)));
+    }
+
+    /// All of the list, and what a start finds later, by the checks that write nothing.
+    fn all(place: &Place, env: &Env, options: &RunOptions) -> Self {
+        let mut found = Self::files(place, options, place.open_view_disk());
+        if let Some(disk) = &mut found.disk {
+            let error = store::read_each(disk, |_| {}).err();
+            found.parts.push((Part::Journal, error.map(Finding::from).into_iter().collect()));
+        }
+        found.machine(place, env, options);
+        if let (Some(repo), Some(git), Some(disk), None) =
+            (&found.repo, &found.git, &mut found.disk, &found.cut_short)
+        {
+            let refusal = unfollowed(place, repo, git.clone(), disk);
+            found.parts.push((Part::WorkTree, refusal.into_iter().collect()));
+        }
+        found
+    }
+
+    /// What stands against a start.
+    pub(super) fn findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.parts).into_iter().flat_map(|(_, findings)| findings).collect()
+    }
+}
+
+/// Looks at what a start looks at, by the checks that write nothing.
+#[must_use]
+pub fn examine(place: &Place, env: &Env) -> Examined {
+    Examined::all(place, env, &RunOptions::default())
 }
 
 /// What a start would refuse for now, by the checks that write nothing. Whether goals are accepted and
 /// measure anything is left out.
 #[must_use]
 pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
-    let parts = examine(place, env).parts.into_iter();
-    parts.filter(|(part, _)| *part != Part::Acceptance).flat_map(|(_, findings)| findings).collect()
+    let mut found = examine(place, env);
+    found.parts.retain(|(part, _)| *part != Part::Acceptance);
+    found.findings()
 }
 
 /// Of these what a few looks at files find: work tree and repository that are not there or in the middle of
@@ -215,103 +300,26 @@ pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Findin
         git.stat("HEAD").is_ok_and(|head| head.is_some()) && !super::dirty::IN_PROGRESS.iter().any(there)
     });
     if !plain {
-        repository(place, cut_short(disk).is_some(), &mut found);
+        found.extend(repository(place, cut_short(disk).is_some()).1);
     }
     found
 }
 
-/// [`refusals`] with whether goals are accepted and measure anything, and with what stands against the branch or
-/// the worktree that is asked for: what this very start would refuse for. `busy`: somebody works here, and what that
-/// one does to journal, repository and work tree is left out.
+/// What this very start would refuse for. `busy`: somebody works here, and what that one does to journal, repository
+/// and work tree is left out.
 #[must_use]
 pub fn start_refusals(place: &Place, env: &Env, options: &RunOptions, busy: bool) -> Vec<Finding> {
-    let Examined { mut parts, loaded } = examine(place, env);
-    parts.retain(|(part, _)| !busy || !matches!(part, Part::Journal | Part::Repository | Part::WorkTree));
-    let mut found = Vec::new();
-    if let Some(loaded) = &loaded {
-        accepted(loaded, options, &mut found);
-        found.retain(|finding| Some(finding) != loaded.damaged.as_ref());
-    }
-    let others = parts.into_iter().filter(|(part, _)| *part != Part::Acceptance);
-    found.extend(others.flat_map(|(_, findings)| findings));
-    control::worktree(place, options, &mut found);
-    let cut_short = place.open_view_disk().ok().map(|mut disk| taken_up(place, &mut disk, options));
-    match (cut_short, PeerRepo::open(place.work_dir())) {
-        (Some(Err(finding)), _) if !busy => found.push(finding),
-        (Some(_), Ok(repo)) if busy => branch(&repo, options, &mut found),
-        (Some(Ok(false)), Ok(repo)) => branch(&repo, options, &mut found),
-        _ => {}
-    }
+    let mut found = Examined::all(place, env, options);
     found
-}
-
-/// Looks at what a start looks at, by the checks that write nothing.
-#[must_use]
-pub fn examine(place: &Place, env: &Env) -> Examined {
-    let mut parts = Vec::new();
-    let mut of = |part: Part, look: &mut dyn FnMut(&mut Vec<Finding>)| {
-        let mut found = Vec::new();
-        look(&mut found);
-        parts.push((part, found));
-    };
-    of(Part::Path, &mut |out| path(place, out));
-    let mut disk = match place.open_view_disk() {
-        Ok(disk) => disk,
-        Err(error) => {
-            parts.push((Part::Files, vec![error.into()]));
-            return rest(place, env, Examined { parts, loaded: None }, None);
-        }
-    };
-    of(Part::Files, &mut |out| control::files(&mut disk, out));
-    let mut loaded = None;
-    of(Part::Setup, &mut |out| {
-        if disk.dir(Area::Peers).is_none() {
-            out.push(control::missing(place));
-            return;
-        }
-        match super::load::load(&mut disk) {
-            Ok(found) => {
-                out.extend(found.damaged.clone());
-                loaded = Some(found);
-            }
-            Err(error) => out.extend(error.findings),
-        }
-    });
-    if let Some(loaded) = &loaded {
-        of(Part::Acceptance, &mut |out| {
-            accepted(loaded, &RunOptions::default(), out);
-            out.retain(|finding| Some(finding) != loaded.damaged.as_ref());
-        });
+        .parts
+        .retain(|(part, _)| !busy || !matches!(part, Part::Journal | Part::Repository | Part::WorkTree));
+    let mut refusals = found.findings();
+    if busy {
+        refusals.extend(found.repo.as_ref().and_then(|repo| branch(repo, options)));
+    } else if let Some(disk) = &mut found.disk {
+        refusals.extend(taken_up(place, disk, options).err());
     }
-    of(Part::Journal, &mut |out| {
-        if let Err(error) = store::read_each(&mut disk, |_| {}) {
-            out.push(error.into());
-        }
-    });
-    rest(place, env, Examined { parts, loaded }, Some(&mut disk))
-}
-
-/// The parts that do not need what `init` makes.
-fn rest(place: &Place, env: &Env, known: Examined, disk: Option<&mut FsDisk>) -> Examined {
-    let Examined { mut parts, loaded } = known;
-    let mut of = |part: Part, out: Vec<Finding>| parts.push((part, out));
-    let mut disk = disk;
-    let cut_short = disk.as_mut().is_some_and(|disk| cut_short(disk).is_some());
-    let mut out = Vec::new();
-    let repo = repository(place, cut_short, &mut out);
-    of(Part::Repository, std::mem::take(&mut out));
-    let git = git_program(env, &mut out);
-    of(Part::Git, std::mem::take(&mut out));
-    for peer in loaded.iter().flat_map(|loaded| &loaded.config.peers) {
-        self::peer(place, peer, env, &mut out);
-        of(Part::Peer(peer.name.clone()), std::mem::take(&mut out));
-    }
-    space(place, &mut out);
-    of(Part::Space, std::mem::take(&mut out));
-    if let (Some(repo), Some(git), Some(disk), false) = (repo, git, disk, cut_short) {
-        of(Part::WorkTree, unfollowed(place, &repo, git, disk).into_iter().collect());
-    }
-    Examined { parts, loaded }
+    refusals
 }
 
 /// The refusal of a work tree that lives by what is not followed, where an earlier run left a copy of the
@@ -340,36 +348,17 @@ pub fn open_files() -> Result<(), Finding> {
     ))
 }
 
-/// The machine: git, every peer's program, disk space.
-pub(super) fn machine(
-    place: &Place,
-    config: Option<&Config>,
-    env: &Env,
-    out: &mut Vec<Finding>,
-) -> Option<Git> {
-    let git = git_program(env, out);
-    for peer in config.map(|c| c.peers.as_slice()).unwrap_or_default() {
-        self::peer(place, peer, env, out);
-    }
-    space(place, out);
-    git
-}
-
 /// The program `git`, new enough.
-fn git_program(env: &Env, out: &mut Vec<Finding>) -> Option<Git> {
-    let found = Git::locate(env.var("PATH").unwrap_or_default());
-    match found.and_then(|git| git.version().map(|_| git)) {
-        Ok(git) => Some(git),
-        Err(error) => {
-            out.push(Finding::new(exit::ENVIRONMENT, chain(&error), "install git 2.30 or newer"));
-            None
-        }
-    }
+fn git_program(env: &Env) -> Result<Git, Finding> {
+    let git = super::finding::git_program(env)?;
+    git.version().map_err(|error| no_git(&error))?;
+    Ok(git)
 }
 
 /// What a peer cannot start without.
-fn peer(place: &Place, peer: &PeerSpec, env: &Env, out: &mut Vec<Finding>) {
-    let Some(program) = peer.argv.first() else { return };
+fn peer(place: &Place, peer: &PeerSpec, env: &Env) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let Some(program) = peer.argv.first() else { return out };
     let path = env.var("PATH").unwrap_or_default();
     if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
         let shown = term::inline(program);
@@ -397,11 +386,12 @@ fn peer(place: &Place, peer: &PeerSpec, env: &Env, out: &mut Vec<Finding>) {
             ));
         }
     }
+    out
 }
 
 /// Free space where we write: beside the agents, in the trusted store, in the cache.
-fn space(place: &Place, out: &mut Vec<Finding>) {
-    let mut seen = Vec::new();
+fn space(place: &Place) -> Vec<Finding> {
+    let (mut out, mut seen) = (Vec::new(), Vec::new());
     for (what, path) in [
         ("the repository", place.work_dir()),
         ("the trusted store", place.store_dir()),
@@ -433,4 +423,5 @@ fn space(place: &Place, out: &mut Vec<Finding>) {
             ));
         }
     }
+    out
 }

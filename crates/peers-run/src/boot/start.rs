@@ -12,7 +12,7 @@ use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_place::anchor::{self, Tagged};
-use peers_place::{Place, PlaceError, file_exit};
+use peers_place::{Place, PlaceError};
 use peers_store::project::Project;
 use peers_store::runs::{self, RunRecord};
 use peers_store::verdicts::Verdicts;
@@ -28,9 +28,9 @@ use peers_sys::term;
 use serde_json::json;
 
 use super::finding::{BootError, Finding};
-use super::load::{Loaded, Reloader, load};
+use super::load::{Loaded, Reloader};
 use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
-use super::preflight;
+use super::preflight::{self, Examined};
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
 use crate::cache;
@@ -52,7 +52,7 @@ const RESERVE: usize = 64 * 1024;
 pub struct Handover {
     /// Its run, as whoever started it noted it down.
     pub run_id: RunId,
-    /// The open file that is the held run lock; taken by [`run_detached`].
+    /// The open file that is the held run lock; taken by [`run`].
     pub lock: Option<peers_sys::OpenFile>,
     /// Where it says that it is up. It is still there after a start that failed: whoever tells the user says it
     /// there too.
@@ -108,28 +108,6 @@ impl World for RealWorld {
     }
 }
 
-/// Runs the loop until it stops.
-///
-/// # Errors
-/// [`BootError`] when it does not start; nothing was spawned then.
-pub fn run(options: &RunOptions, env: &Env, observer: Box<dyn Observer>) -> Result<RunSummary, BootError> {
-    run_as(options, env, observer, None)
-}
-
-/// [`run`] for a loop that was started in the background: the run lock is held already, and when the loop is up
-/// it says so.
-///
-/// # Errors
-/// As [`run`]; also when what was handed over is not the lock of this project.
-pub fn run_detached(
-    options: &RunOptions,
-    env: &Env,
-    observer: Box<dyn Observer>,
-    handover: &mut Handover,
-) -> Result<RunSummary, BootError> {
-    run_as(options, env, observer, Some(handover))
-}
-
 /// Whoever typed a command that was not meant to be typed is told so.
 fn not_handed_over(error: PlaceError) -> Finding {
     match error {
@@ -142,63 +120,43 @@ fn not_handed_over(error: PlaceError) -> Finding {
     }
 }
 
-fn run_as(
+/// Runs the loop until it stops. One that was started in the background has a handover: the run lock is held already,
+/// and when the loop is up it says so.
+///
+/// # Errors
+/// [`BootError`] when it does not start, also when what was handed over is not the lock of this project; nothing was
+/// spawned then.
+pub fn run(
     options: &RunOptions,
     env: &Env,
     observer: Box<dyn Observer>,
     mut handover: Option<&mut Handover>,
 ) -> Result<RunSummary, BootError> {
     preflight::open_files()?;
-    let place = Place::locate(&options.target, env).map_err(Finding::from)?;
+    let place = Place::locate(&options.target, env)?;
     let adopted = match handover.as_mut() {
         Some(Handover { run_id, lock, .. }) => {
             lock.take().map(|lock| place.adopt_lock(lock, run_id)).transpose().map_err(not_handed_over)?
         }
         None => None,
     };
-    let mut findings = Vec::new();
-    preflight::path(&place, &mut findings);
-    control::worktree(&place, options, &mut findings);
-    let mut disk = match place.open_store_disk() {
-        Ok(disk) => Some(disk),
+    let disk = match place.open_store_disk() {
         // Everything else would be said of a directory that was not meant.
         Err(error @ PlaceError::NotInitialised { top: Some(_), .. }) => {
             return Err(Finding::from(error).into());
         }
-        Err(error) => {
-            findings.push(Finding::from(error));
-            None
-        }
+        disk => disk,
     };
-    let has_peers_dir = disk.as_ref().is_some_and(|disk| disk.dir(Area::Peers).is_some());
-    if let Some(disk) = &mut disk {
-        control::files(disk, &mut findings);
-        if !has_peers_dir {
-            findings.push(control::missing(&place));
-        }
-    }
-    let loaded = match disk.as_mut().filter(|_| has_peers_dir).map(load) {
-        Some(Ok(loaded)) => {
-            preflight::accepted(&loaded, options, &mut findings);
-            Some(loaded)
-        }
-        Some(Err(error)) => {
-            findings.extend(error.findings);
-            None
-        }
-        None => None,
-    };
-    let cut_short = disk.as_mut().and_then(preflight::cut_short);
-    let held = control::mended(&place, adopted, cut_short.as_ref().and_then(|state| state.open.as_ref()));
-    let repo = preflight::repository(&place, cut_short.is_some(), &mut findings);
-    if let (Some(repo), None) = (&repo, &cut_short) {
-        preflight::branch(repo, options, &mut findings);
-    }
-    let git = preflight::machine(&place, loaded.as_ref().map(|l| &l.config), env, &mut findings);
-    let chosen = OperatorEnv::load(env, false);
+    let mut found = Examined::files(&place, options, disk);
+    let open = found.cut_short.as_ref().and_then(|state| state.open.as_ref());
+    let held = control::mended(&place, adopted, open);
+    found.machine(&place, env, options);
+    let mut findings = found.findings();
+    let chosen = OperatorEnv::load(env);
     if let Err(error) = &chosen {
         findings.push(Finding::plain(exit::INVALID, chain(error)));
     }
+    let Examined { disk, loaded, repo, git, .. } = found;
     let (Some(mut disk), Some(loaded), Some(repo), Some(git), Ok(chosen), true) =
         (disk, loaded, repo, git, chosen, findings.is_empty())
     else {
@@ -208,7 +166,7 @@ fn run_as(
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
     let lock = match held {
         Some(lock) => lock,
-        None => place.lock("run").map_err(Finding::from)?,
+        None => place.lock("run")?,
     };
     let resumes = preflight::taken_up(&place, &mut disk, options)?;
     let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
@@ -244,9 +202,9 @@ impl Ground {
             Some(handover) => handover.run_id.clone(),
             None => new_run_id()?,
         };
-        let store_dir = need(place.open_store().map_err(Finding::from)?, "the trusted store")?;
-        let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
-        let mut guard = FsGuard::new(peers_dir, store_dir.try_clone().map_err(|e| io(&e))?);
+        let store_dir = need(place.open_store()?, "the trusted store")?;
+        let peers_dir = need(place.open_peers()?, ".peers")?;
+        let mut guard = FsGuard::new(peers_dir, store_dir.try_clone()?);
         if let Err((_, what)) | Ok(Sweep { tamper: Some((_, what)), .. }) = guard.sweep() {
             return Err(Finding::new(
                 exit::REFUSED,
@@ -255,14 +213,14 @@ impl Ground {
             )
             .into());
         }
-        let git_dir = store_dir.create_subdir("git").map_err(|e| io(&e))?;
-        let found = project::read(&mut disk).map_err(Finding::from)?;
+        let git_dir = store_dir.create_subdir("git")?;
+        let found = project::read(&mut disk)?;
         let found = need(found, "project.json")?;
         let unanchored = found.base.is_none();
         let base = match &found.base {
             Some(base) => base.clone(),
             // Set up before the first commit. What agents made since the first run is theirs.
-            None => match anchor::of_runs(&mut disk).map_err(Finding::from)? {
+            None => match anchor::of_runs(&mut disk)? {
                 Some(began) => began,
                 None => repo.facts().head().map_err(|e| git_finding(&e))?.commit,
             },
@@ -275,15 +233,12 @@ impl Ground {
 
         let (place, repo, own_branch) =
             where_to_work((place, repo), &mut control, options, env, &run_id, base.as_ref())?;
-        let peers_dir = need(place.open_peers().map_err(Finding::from)?, ".peers")?;
-        let disk = FsDisk::new(
-            store_dir.try_clone().map_err(|e| io(&e))?,
-            Some(peers_dir.try_clone().map_err(|e| io(&e))?),
-        );
-        let (mut store, mut report) = Store::open(disk).map_err(Finding::from)?;
-        commands::record_waiting(&mut store, peers_sys::clock::now(), None).map_err(Finding::from)?;
+        let peers_dir = need(place.open_peers()?, ".peers")?;
+        let disk = FsDisk::new(store_dir.try_clone()?, Some(peers_dir.try_clone()?));
+        let (mut store, mut report) = Store::open(disk)?;
+        commands::record_waiting(&mut store, peers_sys::clock::now(), None)?;
         unfinished_move(&mut store, &repo, &place)?;
-        let newest = runs::list(store.disk()).map_err(Finding::from)?.0.pop();
+        let newest = runs::list(store.disk())?.0.pop();
         if newest.is_none_or(|run| run.workdir != place.work_dir().to_string_lossy()) {
             // The copy here was made by nobody yet, or stands where the last run that worked here left it.
             report.mirror = None;
@@ -302,7 +257,7 @@ impl Ground {
             )
             .into());
         }
-        let records = runs::all(store.disk()).map_err(Finding::from)?;
+        let records = runs::all(store.disk())?;
         if resumes && let Some(open) = &store.state().open {
             let last = dirty::last_sign(&peers_dir, open);
             let run = store.state().run.as_ref().map(|run| run.id.clone());
@@ -325,7 +280,7 @@ impl Ground {
             "starttime": identity.as_ref().map(|i| i.start_time), "boot_id": peers_sys::clock::boot_id(),
             "kind": "host", "version": env!("CARGO_PKG_VERSION"), "started_at": peers_sys::clock::now()});
         let mut lock = TellingLock { lock, holder: content };
-        lock.write(None).map_err(|e| io(&e))?;
+        lock.write(None)?;
         if store
             .disk()
             .len(Area::Store, layout::store::RESERVE)
@@ -338,13 +293,13 @@ impl Ground {
         }
         if let Some(what) = &report.mirror {
             let record = Store::<FsDisk>::mirror_restored(None, what);
-            store.append(peers_sys::clock::now(), Some(&run_id), &[record]).map_err(Finding::from)?;
+            store.append(peers_sys::clock::now(), Some(&run_id), &[record])?;
         }
-        runs::prune(store.disk()).map_err(Finding::from)?;
+        runs::prune(store.disk())?;
         let untagged = match &base {
             Some(at) if unanchored => {
                 let anchored = Project { base: base.clone(), ..found };
-                project::write(store.disk(), &anchored).map_err(Finding::from)?;
+                project::write(store.disk(), &anchored)?;
                 anchor::tag(&repo, at, &substrate(peers_sys::clock::now()), true)
             }
             _ => Tagged::Already,
@@ -391,17 +346,17 @@ impl Ground {
             proof: None,
             redactions: 0,
         };
-        let checkouts = peers_sys::dir::SafeDir::create_root(place.cache_dir()).map_err(|e| io(&e))?;
+        let checkouts = peers_sys::dir::SafeDir::create_root(place.cache_dir())?;
         // Leftovers of a run that was killed.
         for old in [cache::PRISTINE, cache::GATE_TREE, cache::SCRATCH] {
-            checkouts.remove_tree(old).map_err(|e| io(&e))?;
+            checkouts.remove_tree(old)?;
         }
-        cache::clear_foreign(&checkouts).map_err(|e| io(&e))?;
-        for run in cache::clear_stale(&checkouts).map_err(|e| io(&e))? {
+        cache::clear_foreign(&checkouts)?;
+        for run in cache::clear_stale(&checkouts)? {
             crate::procs::reap_run(&run);
         }
-        let pristine = checkouts.create_subdir(cache::PRISTINE).map_err(|e| io(&e))?;
-        let scratch = checkouts.create_subdir(cache::SCRATCH).map_err(|e| io(&e))?;
+        let pristine = checkouts.create_subdir(cache::PRISTINE)?;
+        let scratch = checkouts.create_subdir(cache::SCRATCH)?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
         let verdicts = Verdicts::read(store.disk());
         let program = StubProgram::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
@@ -414,7 +369,7 @@ impl Ground {
             run_id: run_id.clone(),
             project: place.id().clone(),
             repo: place.work_dir().to_owned(),
-            peers: Some(peers_dir.try_clone().map_err(|e| io(&e))?),
+            peers: Some(peers_dir.try_clone()?),
             scratch,
             program: stub.path().to_owned(),
             stub,
@@ -427,7 +382,7 @@ impl Ground {
         }));
         let homes = ToolHomes::look(site.tool_settings());
         let homes = if was_killed { homes.as_kept_in(&store_dir) } else { homes };
-        homes.keep(&store_dir).map_err(|e| io(&e))?;
+        homes.keep(&store_dir)?;
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();
         let real = RealProcs::new(site, open_book.clone(), events);
@@ -458,19 +413,16 @@ impl Ground {
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
         }
-        let mut guard = FsGuard::new(
-            peers_dir.try_clone().map_err(|e| io(&e))?,
-            store_dir.try_clone().map_err(|e| io(&e))?,
-        )
-        .with_homes(homes)
-        .holding(TamperKind::Store, git_dir.try_clone().map_err(|e| io(&e))?);
+        let mut guard = FsGuard::new(peers_dir.try_clone()?, store_dir.try_clone()?)
+            .with_homes(homes)
+            .holding(TamperKind::Store, git_dir.try_clone()?);
         for (kind, path) in [
             (TamperKind::PeerDir, place.work_dir()),
             (TamperKind::PeerDir, place.project_dir()),
             (TamperKind::Git, repo.git_dir()),
             (TamperKind::Git, repo.common_dir()),
         ] {
-            guard = guard.holding(kind, SafeDir::open_shared(path).map_err(|e| io(&e))?);
+            guard = guard.holding(kind, SafeDir::open_shared(path)?);
         }
         let parts = GitRepoParts {
             work_dir: repo.work_dir().to_owned(),
@@ -492,7 +444,7 @@ impl Ground {
         };
         let mut signals = Signals::take().map_err(|e| Finding::plain(exit::BUG, format!("signals: {e}")))?;
         let mut engine = Engine::new(cfg, store, world, record).with_reloader(Box::new(reloader));
-        engine.start().map_err(Finding::from)?;
+        engine.start()?;
         if let Some(ready) = handover.and_then(|handover| handover.ready.take()) {
             ready.ready();
         }
@@ -509,10 +461,6 @@ impl Ground {
         drop(engine);
         Ok(summary)
     }
-}
-
-fn io(error: &FileError) -> Finding {
-    Finding::plain(file_exit(error), chain(error))
 }
 
 fn need<T>(found: Option<T>, what: &str) -> Result<T, Finding> {
@@ -613,28 +561,24 @@ fn where_to_work(
         Some(Worktree::At(dir)) => PathBuf::from(dir),
         Some(Worktree::Default) | None => place.worktrees_dir().join(run_id.as_str()),
     };
-    peers_sys::dir::SafeDir::create_root(&dir).map_err(|e| io(&e))?;
+    peers_sys::dir::SafeDir::create_root(&dir)?;
     let branch = format!("peers/{run_id}");
     let linked = repo.add_linked(control, &dir, run_id.as_str(), &branch, &head, &who).map_err(git)?;
-    let there = Place::locate(linked.work_dir(), env).map_err(Finding::from)?;
+    let there = Place::locate(linked.work_dir(), env)?;
     lay_down_accepted(&place, &there)?;
     Ok((there, linked, from.or(Some(String::new()))))
 }
 
 /// A worktree of a run's own gets `.peers/` from the accepted bytes.
 fn lay_down_accepted(place: &Place, there: &Place) -> Result<(), BootError> {
-    let mut from = place.open_store_disk().map_err(Finding::from)?;
-    let peers = there
-        .open_work()
-        .map_err(Finding::from)?
-        .create_subdir(peers_place::PEERS_DIR)
-        .map_err(|e| io(&e))?;
+    let mut from = place.open_store_disk()?;
+    let peers = there.open_work()?.create_subdir(peers_place::PEERS_DIR)?;
     for file in [layout::peers::CONFIG, layout::peers::GOALS] {
-        let bytes = peers_store::accept::read_bytes(&mut from, file).map_err(Finding::from)?;
-        peers.publish(file, &need(bytes, file)?).map_err(|e| io(&e))?;
+        let bytes = peers_store::accept::read_bytes(&mut from, file)?;
+        peers.publish(file, &need(bytes, file)?)?;
     }
     for dir in ["log", "inbox"] {
-        peers.create_subdir(dir).map_err(|e| io(&e))?;
+        peers.create_subdir(dir)?;
     }
     Ok(())
 }

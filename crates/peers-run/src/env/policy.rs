@@ -70,11 +70,9 @@ struct PolicyPart {
 impl OperatorEnv {
     /// Reads `$XDG_CONFIG_HOME/peers/sandbox.yaml`; nothing is passed when there is none.
     ///
-    /// `trust_env` lets keys and tokens through to gates, which run the project's own code.
-    ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn load(operator: &Env, trust_env: bool) -> Result<Self, PolicyError> {
+    pub fn load(operator: &Env) -> Result<Self, PolicyError> {
         let Some(config) = operator.config_home() else { return Ok(Self::default()) };
         let path = config.join(POLICY_DIR).join(POLICY_FILE);
         // The operator may keep it as a link into a collection of such files.
@@ -85,19 +83,16 @@ impl OperatorEnv {
         };
         let holder = SafeDir::open_shared(holder).map_err(read)?;
         match holder.read_text_opt(name, limits::CONFIG).map_err(read)? {
-            Some(text) => Self::parse(&path, &text, trust_env),
+            Some(text) => Self::parse(&path, &text),
             None => Ok(Self::default()),
         }
     }
 
     /// Reads the text of the file; `path` is for messages.
-    ///
-    /// # Errors
-    /// [`PolicyError::Syntax`] and [`PolicyError::Name`].
-    pub fn parse(path: &Path, text: &str, trust_env: bool) -> Result<Self, PolicyError> {
+    fn parse(path: &Path, text: &str) -> Result<Self, PolicyError> {
         let file: PolicyFile =
             yaml::from_str(POLICY_FILE, text).map_err(|error| PolicyError::Syntax(Box::new(error)))?;
-        let lists = [("peers.env", &file.peers.env, true), ("gates.env", &file.gates.env, trust_env)];
+        let lists = [("peers.env", &file.peers.env, true), ("gates.env", &file.gates.env, false)];
         for (key, names, secrets) in lists {
             for name in names {
                 if let Some(why) = refusal(name, secrets) {
@@ -142,7 +137,7 @@ mod tests {
     #[test]
     fn the_operators_file_takes_names_and_nothing_else() {
         let path = Path::new("/c/sandbox.yaml");
-        let parse = |text: &str| OperatorEnv::parse(path, text, false);
+        let parse = |text: &str| OperatorEnv::parse(path, text);
         let good = parse("peers: {env: [MY_API_KEY]}\ngates:\n  env: [DATABASE_URL]\n").unwrap();
         assert_eq!(
             good,
@@ -159,7 +154,6 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
-        assert!(OperatorEnv::parse(path, "gates: {env: [MY_API_KEY]}\n", true).is_ok());
     }
 
     #[test]
@@ -175,11 +169,11 @@ mod tests {
     fn without_the_file_nothing_is_passed_and_a_link_to_it_is_followed() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::from_pairs([("HOME", home.path())]);
-        assert_eq!(OperatorEnv::load(&env, false).unwrap(), OperatorEnv::default());
+        assert_eq!(OperatorEnv::load(&env).unwrap(), OperatorEnv::default());
         std::fs::create_dir_all(home.path().join(".config/peers")).unwrap();
         std::fs::write(home.path().join("elsewhere.yaml"), "peers: {env: [A]}\n").unwrap();
         let file = home.path().join(".config/peers/sandbox.yaml");
         std::os::unix::fs::symlink(home.path().join("elsewhere.yaml"), file).unwrap();
-        assert_eq!(OperatorEnv::load(&env, false).unwrap().peers, ["A"]);
+        assert_eq!(OperatorEnv::load(&env).unwrap().peers, ["A"]);
     }
 }

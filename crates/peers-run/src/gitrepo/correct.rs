@@ -5,7 +5,7 @@ use peers_git::{PeerRepo, SalvageRef};
 use peers_model::record::{CorrectionKind, CorrectionPlanned};
 use peers_model::{CommitId, PeerName, RunId, Timestamp};
 
-use super::putback::{moved_words, not_back};
+use super::putback::not_back;
 use super::stopped::unimportable;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, substrate};
 use crate::ports::RepoFailure;
@@ -22,26 +22,18 @@ impl GitRepo {
         self.import(&repo).map_err(unimportable)?;
         let name = format!("{run}/{}-{peer}", plan.tick);
         let kept = self.salvage(&repo, &name, plan, now)?;
-        let (mut moved, mut told) = (Vec::new(), Vec::new());
         let own = match plan.kind {
-            CorrectionKind::Revert => self.revert(&repo, plan, now, &mut moved)?,
+            CorrectionKind::Revert => self.revert(&repo, plan, now)?,
             CorrectionKind::RestoreHistory | CorrectionKind::RestoreBranch | CorrectionKind::Reset => {
                 self.salvage_branch(&repo, &name, plan, now)?;
-                self.set_back(&repo, plan, &kept.commit, now, &mut moved)?;
+                self.set_back(&repo, plan, &kept.commit, now)?;
                 Vec::new()
             }
         };
-        self.take_left(&repo, plan, &kept, &mut moved)?;
-        if !moved.is_empty() {
-            told.push(format!(
-                "when tick {} was taken back{}",
-                plan.tick,
-                moved_words(&moved).replacen(';', ",", 1)
-            ));
-        }
+        self.take_left(&repo, plan, &kept)?;
         self.import(&repo).map_err(unimportable)?;
-        let (at, _) = self.head_facts(&repo).map_err(failure)?;
-        Ok(Corrected { at, own, salvage: Some(kept.name), told })
+        let (at, _) = self.head_facts(&repo)?;
+        Ok(Corrected { at, own, salvage: Some(kept.name) })
     }
 
     /// A copy of HEAD and the work tree. One from before a crash is the better one, as it holds what was
@@ -54,11 +46,11 @@ impl GitRepo {
         plan: &CorrectionPlanned,
         at: Timestamp,
     ) -> Result<SalvageRef, RepoFailure> {
-        let tip = repo.facts().head().map_err(failure)?.commit;
+        let tip = repo.facts().head()?.commit;
         if tip != plan.from {
             let numbered = format!("{name}.");
             let facts = self.control.facts();
-            let found = self.control.list_salvage().map_err(failure)?.into_iter().find(|kept| {
+            let found = self.control.list_salvage()?.into_iter().find(|kept| {
                 let parent = || facts.commit(&kept.commit).ok()?.parents.into_iter().next();
                 let whole = kept.commit == plan.from || (kept.dirty && parent() == Some(plan.from.clone()));
                 whole && (kept.name == name || kept.name.starts_with(&numbered))
@@ -79,15 +71,15 @@ impl GitRepo {
         at: Timestamp,
     ) -> Result<(), RepoFailure> {
         let Some(branch) = &plan.branch else { return Ok(()) };
-        let Some(tip) = repo.facts().reference(&full(branch)).map_err(failure)? else { return Ok(()) };
+        let Some(tip) = repo.facts().reference(&full(branch))? else { return Ok(()) };
         if tip == plan.to || tip == plan.from {
             return Ok(());
         }
-        if self.control.adopt(repo, std::slice::from_ref(&tip)).map_err(failure)?.is_empty() {
+        if self.control.adopt(repo, std::slice::from_ref(&tip))?.is_empty() {
             let there = format!("{UNREADABLE_REFS}tick-{:05}-{}", plan.tick.0, tip.short());
             return repo.name_commit(&there, &tip, &substrate(at)).map_err(failure);
         }
-        let kept = self.control.keep(&format!("{name}-branch"), &tip, &substrate(at)).map_err(failure)?;
+        let kept = self.control.keep(&format!("{name}-branch"), &tip, &substrate(at))?;
         tracing::warn!(branch, tip = tip.short(), kept, "a branch is set back; its tip is kept");
         Ok(())
     }
@@ -97,13 +89,12 @@ impl GitRepo {
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         at: Timestamp,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<Vec<CommitId>, RepoFailure> {
         let mark = correction_mark(plan.tick);
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         let facts = self.control.facts();
         let done = facts.commit(&head).ok().filter(|c| c.message.lines().any(|l| l.trim() == mark));
-        let to_tree = facts.tree_of(&plan.to).map_err(failure)?;
+        let to_tree = facts.tree_of(&plan.to)?;
         let (commit, before) = match done {
             Some(fact) if fact.tree == to_tree && is_substrate(&fact) => {
                 let before =
@@ -111,19 +102,18 @@ impl GitRepo {
                 (fact.id, before)
             }
             _ => {
-                let before = facts.tree_of(&head).map_err(failure)?;
+                let before = facts.tree_of(&head)?;
                 let message = format!(
                     "Anti-cheating revert: tick {}\n\n{}\n\nPeer: peers-substrate\n{mark}\n",
                     plan.tick, plan.reason
                 );
-                let commit =
-                    self.control.revert_commit(&head, &plan.to, &message, &substrate(at)).map_err(failure)?;
-                peer.publish(&self.control, &commit).map_err(failure)?;
-                peer.move_head(&head, &commit, &substrate(at), "peers: revert").map_err(failure)?;
+                let commit = self.control.revert_commit(&head, &plan.to, &message, &substrate(at))?;
+                peer.publish(&self.control, &commit)?;
+                peer.move_head(&head, &commit, &substrate(at), "peers: revert")?;
                 (commit, before)
             }
         };
-        self.check_out_whole(peer, plan.tick, (&before, &to_tree), moved)?;
+        self.check_out_whole(peer, (&before, &to_tree))?;
         Ok(vec![commit])
     }
 
@@ -134,24 +124,22 @@ impl GitRepo {
         peer: &PeerRepo,
         plan: &CorrectionPlanned,
         kept: &SalvageRef,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         let facts = self.control.facts();
-        let to = facts.tree_of(&plan.to).map_err(failure)?;
+        let to = facts.tree_of(&plan.to)?;
         let mark = self.turn.as_ref().filter(|mark| mark.tick == plan.tick);
         let Some(start) = mark.and_then(|mark| mark.start(&to)) else { return Ok(()) };
-        let mut now = self.stored(&head).map_err(failure)?;
+        let mut now = self.stored(&head)?;
         if plan.kind == CorrectionKind::Revert {
             // What the turn only committed is not left there once more.
-            now.tree = facts.tree_of(&kept.commit).map_err(failure)?;
+            now.tree = facts.tree_of(&kept.commit)?;
         }
-        let target = self.target(&to, &start, &to).map_err(failure)?;
+        let target = self.target(&to, &start, &to)?;
         let tests = self.tests.clone();
         let which = |path: &str| tests.is_measured(path);
-        let blocked =
-            self.write_back(peer, (plan.tick, &head), (&now, &target), &which, moved).map_err(failure)?;
-        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked, moved)) }
+        let blocked = self.write_back(peer, (&now, &target), &which)?;
+        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }
 
     fn set_back(
@@ -160,16 +148,15 @@ impl GitRepo {
         plan: &CorrectionPlanned,
         kept: &CommitId,
         at: Timestamp,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
         let who = substrate(at);
-        peer.publish(&self.control, &plan.to).map_err(failure)?;
+        peer.publish(&self.control, &plan.to)?;
         if let Some(branch) = &plan.branch {
             self.set_branch(peer, &full(branch), &plan.to)?;
-            peer.set_head_branch(branch, &who).map_err(failure)?;
+            peer.set_head_branch(branch, &who)?;
         } else {
             // A branch that HEAD was put on in the turn stays where it is.
-            peer.detach_head(&plan.to, &who).map_err(failure)?;
+            peer.detach_head(&plan.to, &who)?;
         }
         let facts = self.control.facts();
         let from = match plan.kind {
@@ -180,11 +167,11 @@ impl GitRepo {
                 &plan.from
             }
         };
-        let from = facts.tree_of(from).map_err(failure)?;
-        let to = facts.tree_of(&plan.to).map_err(failure)?;
-        self.check_out_whole(peer, plan.tick, (&from, &to), moved)?;
+        let from = facts.tree_of(from)?;
+        let to = facts.tree_of(&plan.to)?;
+        self.check_out_whole(peer, (&from, &to))?;
         if plan.kind == CorrectionKind::Reset {
-            peer.reset_index(&self.control, &to).map_err(failure)?;
+            peer.reset_index(&self.control, &to)?;
         }
         Ok(())
     }

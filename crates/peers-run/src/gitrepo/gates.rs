@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::machine::{Harvest, HeadFacts};
+use peers_core::machine::Harvest;
 use peers_core::scope::Scope;
 use peers_git::GitError;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, TickNo};
 use peers_sys::dir::Kind;
-use peers_sys::error::chain;
-use peers_sys::{FileError, SafeDir, term};
+use peers_sys::{SafeDir, term};
 
 use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::stopped::unimportable;
 use super::turn::TurnMark;
-use super::{GitRepo, failure};
+use super::{GitRepo, clean_at, failure};
 use crate::cache::BUILT;
 use crate::ports::{GateCopy, RepoFailure, Scopes};
 
@@ -38,25 +37,24 @@ impl GitRepo {
         key: &TreeKey,
         name: &'static str,
     ) -> Result<Option<GateCopy>, RepoFailure> {
-        if self.control.facts().tree_of(&key.head).map_err(failure)? != key.tree {
+        if self.control.facts().tree_of(&key.head)? != key.tree {
             return Ok(None);
         }
-        let fail = |error: FileError| RepoFailure::Git(chain(&error));
         let Some(cache) = self.pristine.parent() else { return Ok(None) };
-        let cache = SafeDir::open_shared(cache).map_err(fail)?;
+        let cache = SafeDir::open_shared(cache)?;
         // Programs look for modules and configuration in the directories above: none but ours is there.
-        crate::cache::clear_foreign(&cache).map_err(fail)?;
-        let above = cache.create_subdir(crate::cache::GATE_TREE).map_err(fail)?;
-        crate::cache::clear_but(&above, |name| [COPY, BEHIND].contains(&name)).map_err(fail)?;
+        crate::cache::clear_foreign(&cache)?;
+        let above = cache.create_subdir(crate::cache::GATE_TREE)?;
+        crate::cache::clear_but(&above, |name| [COPY, BEHIND].contains(&name))?;
         let (dir, peer) = (above.path().join(name), self.open()?);
-        let git = self.control.lend(&peer).map_err(failure)?;
-        let there = above.stat(name).map_err(fail)?.is_some_and(|stat| stat.kind == Kind::Dir);
+        let git = self.control.lend(&peer)?;
+        let there = above.stat(name)?.is_some_and(|stat| stat.kind == Kind::Dir);
         // What a gate made of the copy is no reason to fail: it is made anew.
         if there && self.control.reset_checkout(&key.head, &dir, &BUILT, &git).is_ok() {
             return Ok(Some(GateCopy { dir, fresh: false }));
         }
-        above.remove_tree(name).map_err(fail)?;
-        self.control.checkout_pristine(&key.head, &dir, &git).map_err(failure)?;
+        above.remove_tree(name)?;
+        self.control.checkout_pristine(&key.head, &dir, &git)?;
         Ok(Some(GateCopy::made(dir)))
     }
 
@@ -68,13 +66,13 @@ impl GitRepo {
         globs: &Scopes,
     ) -> Result<BTreeMap<GoalId, String>, RepoFailure> {
         let facts = self.control.facts();
-        if facts.tree_of(&key.head).map_err(failure)? != key.tree {
+        if facts.tree_of(&key.head)? != key.tree {
             return Ok(BTreeMap::new());
         }
         let mut digests = BTreeMap::new();
         for (id, globs) in globs {
             let scope = Scope::new(globs);
-            let held = facts.scope(&key.head, |path| scope.holds(path)).map_err(failure)?;
+            let held = facts.scope(&key.head, |path| scope.holds(path))?;
             if held.closed {
                 digests.insert(id.clone(), held.hash);
             }
@@ -90,7 +88,7 @@ impl GitRepo {
         globs: &[String],
     ) -> Result<Option<String>, RepoFailure> {
         let facts = self.control.facts();
-        if facts.tree_of(&key.head).map_err(failure)? != key.tree {
+        if facts.tree_of(&key.head)? != key.tree {
             return Ok(None);
         }
         let scope = Scope::new(globs);
@@ -100,12 +98,12 @@ impl GitRepo {
     /// Remembers how things stand before gates run.
     pub(super) fn mark_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mark, head) = self.mark(tick)?;
-        let stored = if self.is_clean_at(&head).map_err(failure)? {
+        let stored = if self.is_clean_at(&head)? {
             self.control.facts().tree_of(&head).map(Stored::whole)
         } else {
             self.stored(&head)
         };
-        let stored = stored.map_err(failure)?;
+        let stored = stored?;
         self.before_gates = Some(BeforeGates { tick, head: head.clone(), stored });
         self.keep_gates_mark(mark, head)
     }
@@ -117,8 +115,8 @@ impl GitRepo {
     /// What differs in the work tree from when gates began to run.
     pub(super) fn paths_since_gates(&self) -> Result<Vec<String>, RepoFailure> {
         let Some(before) = &self.before_gates else { return Ok(Vec::new()) };
-        let head = self.open()?.facts().head().map_err(failure)?.commit;
-        let now = self.stored(&head).map_err(failure)?;
+        let head = self.open()?.facts().head()?.commit;
+        let now = self.stored(&head)?;
         self.control.facts().changed_paths(&before.stored.tree, &now.tree).map_err(failure)
     }
 
@@ -130,18 +128,18 @@ impl GitRepo {
     ) -> Result<Vec<String>, RepoFailure> {
         let peer = self.open()?;
         let BeforeGates { tick, head, stored } = before;
-        let now = peer.facts().head().map_err(failure)?.commit;
+        let now = peer.facts().head()?.commit;
         if !self.control.facts().has(&now) {
             self.import(&peer).map_err(unimportable)?;
         }
-        let tree = self.control.tree_state(&self.work_dir, &now).map_err(failure)?.worktree_tree;
+        let tree = self.control.tree_state(&self.work_dir, &now)?.worktree_tree;
         if tree == stored.tree && stored.left_out.is_empty() {
             return Ok(Vec::new());
         }
         let facts = self.control.facts();
-        let from = facts.tree_of(head).map_err(failure)?;
-        let at = facts.tree_of(&now).map_err(failure)?;
-        let target = self.target(&from, stored, &at).map_err(failure)?;
+        let from = facts.tree_of(head)?;
+        let at = facts.tree_of(&now)?;
+        let target = self.target(&from, stored, &at)?;
         let weaker = |repo: &Self, now: &Stored| repo.weaker_after_gates((&from, &at), stored, now);
         let Some(done) = self.put_back((*tick, "gates"), &target, &weaker)? else { return Ok(Vec::new()) };
         let told = format!(
@@ -180,18 +178,11 @@ impl GitRepo {
         mend::debris(&peer, Some(mark), &mut found);
         self.check_branch(&peer, mark, from)?;
         self.mend_head(&peer, mark, from, &mut found)?;
-        let head = peer.facts().head().map_err(failure)?;
+        let head = peer.facts().head()?;
         self.check_tip(&peer, &head.commit, Some((mark, from)))?;
         self.import(&peer).map_err(unimportable)?;
-        let head_tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
-        let at = HeadFacts {
-            head: head.commit,
-            worktree: head_tree.clone(),
-            content: head_tree.clone(),
-            head_tree,
-            branch: head.branch,
-        };
-        self.settle_index(&peer, mark, &at, &mut found)?;
+        let head_tree = self.control.facts().tree_of(&head.commit)?;
+        self.settle_index(&peer, mark, &clean_at(head, head_tree), &mut found)?;
         self.lost_refs(&peer, mark, &mut found)?;
         Ok(words(&found))
     }

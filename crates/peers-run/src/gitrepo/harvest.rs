@@ -12,7 +12,7 @@ use peers_sys::term;
 
 use super::kept;
 use super::mend::{self, aside, quoted};
-use super::putback::{Stored, Whose, moved_words, not_back, text, texts};
+use super::putback::{Stored, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, no_space, substrate};
 use crate::ports::{RepoFailure, Scopes};
@@ -22,8 +22,6 @@ type Passing = (GoalId, Vec<String>);
 
 /// Identities named in a warning about committers.
 const COMMITTERS: usize = 5;
-/// How often what lies too deep is looked for.
-const DEEP_ROUNDS: usize = 10;
 
 /// What is asked about a turn.
 #[derive(Clone, Copy)]
@@ -89,9 +87,9 @@ impl GitRepo {
             self.check_branch(&peer, mark, asked.from)?;
             self.mend_head(&peer, mark, asked.from, &mut found)?;
         }
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         self.check_tip(&peer, &head, mark.map(|mark| (mark, asked.from)))?;
-        let mut seen = match (self.see(&peer, asked, mark), mark) {
+        let seen = match (self.see(&peer, asked, mark), mark) {
             (Ok(seen), _) => seen,
             (Err(error), Some(mark)) if is_about_the_work(&error) && !no_space(&error) => {
                 // Our own copy may be what cannot be read.
@@ -104,20 +102,14 @@ impl GitRepo {
                     Ok(seen) => seen,
                     Err(error) if is_about_the_work(&error) && !no_space(&error) => {
                         self.set_aside(&peer, mark, asked, (&head, &error), &mut found)?;
-                        self.see(&peer, asked, Some(mark)).map_err(failure)?
+                        self.see(&peer, asked, Some(mark))?
                     }
                     Err(error) => return Err(failure(error)),
                 }
             }
             (Err(error), _) => return Err(failure(error)),
         };
-        for _ in 0..DEEP_ROUNDS {
-            let Some(told) = self.clear_deep(&peer, (asked.tick, Whose::OfTheTurn), &seen.too_deep) else {
-                break;
-            };
-            found.warnings.push(format!("this turn left something {told}"));
-            seen = self.see(&peer, asked, mark).map_err(failure)?;
-        }
+        self.check_depth(&seen.too_deep)?;
         let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings, too_deep: _ } = seen;
         if let Some(mark) = mark {
             self.settle_index(&peer, mark, &at, &mut found)?;
@@ -216,10 +208,10 @@ impl GitRepo {
         found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let Some(at) = found.at.clone().filter(|_| found.ancestor) else { return Ok(()) };
-        let before = self.control.facts().tree_of(from).map_err(failure)?;
+        let before = self.control.facts().tree_of(from)?;
         let mark = self.turn.as_ref().filter(|mark| mark.tick == tick);
         let Some(start) = mark.and_then(|mark| mark.start(&before)) else { return Ok(()) };
-        let target = self.target(&before, &start, &at.head_tree).map_err(failure)?;
+        let target = self.target(&before, &start, &at.head_tree)?;
         let weaker = |repo: &Self, now: &Stored| repo.weaker_left(&at.head_tree, &start, now);
         let Some(done) = self.put_back((tick, "left"), &target, &weaker)? else { return Ok(()) };
         found.warnings.push(format!(
@@ -228,12 +220,12 @@ impl GitRepo {
             done.words()
         ));
         let peer = self.open()?;
-        let (at, state) = self.head_facts(&peer).map_err(failure)?;
+        let (at, state) = self.head_facts(&peer)?;
         found.dirty = self.dirty_names(&at.head, &state);
         let mark = self.turn.take();
         let around = self.uncommitted_around(&before, &at, state.dirty, mark.as_ref());
         self.turn = mark;
-        found.uncommitted = around.map_err(failure)?;
+        found.uncommitted = around?;
         found.at = Some(at);
         self.remember_left(tick, &found.uncommitted)
     }
@@ -281,7 +273,7 @@ impl GitRepo {
                 self.keep(mark.tick, "unreadable", &tip)?
             } else {
                 let name = format!("{UNREADABLE_REFS}tick-{:05}-{}", tick.0, tip.short());
-                peer.name_commit(&name, &tip, &who).map_err(failure)?;
+                peer.name_commit(&name, &tip, &who)?;
                 name
             };
             if !places.contains(&place) {
@@ -290,15 +282,15 @@ impl GitRepo {
         }
         // The files themselves, as far as they lie in the work tree: a copy first.
         let kept = self.control.salvage(&aside(tick, "work-tree"), from, &self.work_dir, &who);
-        peer.publish(&self.control, from).map_err(failure)?;
+        peer.publish(&self.control, from)?;
         match &mark.branch {
             Some(branch) => {
                 self.set_branch(peer, branch, from)?;
-                peer.set_head_branch(branch, &who).map_err(failure)?;
+                peer.set_head_branch(branch, &who)?;
             }
-            None => peer.detach_head(from, &who).map_err(failure)?,
+            None => peer.detach_head(from, &who)?,
         }
-        let tree = self.control.facts().tree_of(from).map_err(failure)?;
+        let tree = self.control.facts().tree_of(from)?;
         match (kept, mark.start(&tree)) {
             (Ok(kept), Some(start)) => {
                 if kept.dirty {
@@ -308,22 +300,16 @@ impl GitRepo {
                     found.warnings.push(format!("could not be copied: {}", quoted(&texts(&kept.left_out))));
                 }
                 let now = Stored {
-                    tree: self.control.facts().tree_of(&kept.commit).map_err(failure)?,
-                    left_out: self.stored(from).map_err(failure)?.left_out,
+                    tree: self.control.facts().tree_of(&kept.commit)?,
+                    left_out: self.stored(from)?.left_out,
                 };
-                let target = self.target(&tree, &start, &tree).map_err(failure)?;
+                let target = self.target(&tree, &start, &tree)?;
                 let left_out: HashSet<String> = texts(&kept.left_out).into_iter().collect();
                 let tests = self.tests.clone();
                 let which = |path: &str| tests.is_measured(path) || !left_out.contains(path);
-                let mut moved = Vec::new();
-                let blocked = self
-                    .write_back(peer, (tick, from), (&now, &target), &which, &mut moved)
-                    .map_err(failure)?;
+                let blocked = self.write_back(peer, (&now, &target), &which)?;
                 if blocked.iter().any(|path| tests.is_measured(&text(path))) {
-                    return Err(not_back(&blocked, &moved));
-                }
-                if !moved.is_empty() {
-                    found.warnings.push(moved_words(&moved).trim_start_matches("; ").to_owned());
+                    return Err(not_back(&blocked));
                 }
                 if !blocked.is_empty() {
                     found.warnings.push(format!("could not be put back: {}", quoted(&texts(&blocked))));
@@ -373,7 +359,7 @@ impl GitRepo {
         let Some(before) = &mark.index else { return Ok(()) };
         let who = substrate(peers_sys::clock::now());
         let name = aside(mark.tick, "index");
-        let settled = peer.settle_index(&self.control, &at.head, before, (&name, &who)).map_err(failure)?;
+        let settled = peer.settle_index(&self.control, &at.head, before, (&name, &who))?;
         if !settled.reset.is_empty() {
             let kept = settled.kept.map_or_else(String::new, |name| {
                 format!("; content that is nowhere else is kept as salvage `{name}`")

@@ -7,9 +7,9 @@ use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::error::chain;
 use peers_sys::term;
 
+use super::GitRepo;
 use super::mend::quoted;
 use super::turn::TurnMark;
-use super::{GitRepo, failure};
 use crate::ports::RepoFailure;
 
 /// Where copies go, in our directory beside the control git dir.
@@ -133,9 +133,9 @@ impl GitRepo {
         if begun.is_empty() {
             return Ok(());
         }
-        let (mut kept, mut taken, mut copied, mut aside) = (Vec::new(), Vec::new(), false, Vec::new());
+        let (mut kept, mut taken) = (Vec::new(), Vec::new());
         for thing in begun {
-            let here = self.control.adopt(peer, &thing.commits).map_err(failure)?;
+            let here = self.control.adopt(peer, &thing.commits)?;
             for (n, commit) in here.iter().enumerate() {
                 kept.push(self.keep(
                     mark.tick,
@@ -143,45 +143,21 @@ impl GitRepo {
                     commit,
                 )?);
             }
-            let gone = if self.copy(mark.tick, &thing) {
-                copied = true;
-                peer.remove_begun(&thing).map_err(failure)?
-            } else {
-                // What there is too much of to be copied is moved as it is.
-                match peer.move_begun_aside(&thing, &format!("tick-{:05}", mark.tick.0)) {
-                    Ok(to) => {
-                        aside.extend(to.map(|to| format!(".git/{to}")));
-                        true
-                    }
-                    Err(error) => {
-                        tracing::warn!(error = %chain(&error), thing.name, "it could not be moved");
-                        false
-                    }
-                }
-            };
-            if gone {
-                taken.push(thing.name);
-            } else {
-                found.warnings.push(format!(
-                    "this turn left `.git/{}`, which could not be kept and stays: the next commit would conclude it",
-                    thing.name
-                ));
+            if !(self.copy(mark.tick, &thing) && peer.remove_begun(&thing)?) {
+                let what = format!("`.git/{}` was left and cannot be copied", thing.name);
+                let way = "finish it or abort it (`git status` says how)".to_owned();
+                return Err(RepoFailure::Tampered { what, way: Some(way) });
             }
+            taken.push(thing.name);
         }
         forget_old(&self.git_dir);
-        if taken.is_empty() {
-            return Ok(());
-        }
         let named =
             (!kept.is_empty()).then(|| format!("; what it named is kept as salvage {}", quoted(&kept)));
-        let files =
-            copied.then(|| format!("; the files are kept in the trusted store, in {}", place_of(mark.tick)));
-        let rest =
-            (!aside.is_empty()).then(|| format!("; what could not be copied is now {}", quoted(&aside)));
-        let where_to: String = [named, files, rest].into_iter().flatten().collect();
         found.warnings.push(format!(
-            "this turn left a merge, rebase or the like unfinished: {} taken away{where_to}",
-            taken.join(", ")
+            "this turn left a merge, rebase or the like unfinished: {} taken away{}; the files are kept in the trusted store, in {}",
+            taken.join(", "),
+            named.unwrap_or_default(),
+            place_of(mark.tick)
         ));
         Ok(())
     }

@@ -84,7 +84,7 @@ impl GitRepo {
             return Ok(());
         }
         let at = peers_sys::clock::now();
-        let left = mark.guard.restore_refs(peer, &changes, &substrate(at)).map_err(failure)?;
+        let left = mark.guard.restore_refs(peer, &changes, &substrate(at))?;
         if let Some(GuardItem::Ref(name)) = left.first().map(|change| &change.item) {
             let what = format!("`{}` cannot be put back", term::inline(name));
             return Err(RepoFailure::Tampered { what, way: None });
@@ -116,7 +116,7 @@ impl GitRepo {
         match &mark.branch {
             None => peer.detach_head(from, &who),
             Some(branch) => {
-                if peer.branch_state(branch).map_err(failure)? == BranchState::Absent {
+                if peer.branch_state(branch)? == BranchState::Absent {
                     self.set_branch(peer, branch, from)?;
                 }
                 peer.set_head_branch(branch, &who)
@@ -136,7 +136,7 @@ impl GitRepo {
         found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let Some(branch) = &mark.branch else { return Ok(()) };
-        let BranchState::Commit(tip) = peer.branch_state(branch).map_err(failure)? else { return Ok(()) };
+        let BranchState::Commit(tip) = peer.branch_state(branch)? else { return Ok(()) };
         let facts = self.control.facts();
         let safe = tip == *from || tip == *head || facts.is_ancestor(&tip, head).unwrap_or(false);
         if safe {
@@ -160,7 +160,7 @@ impl GitRepo {
         found: &mut Harvest,
     ) -> Result<(), RepoFailure> {
         let (mut told, mut forward, mut made) = (Vec::new(), Vec::new(), Vec::new());
-        if let Some(now) = mark.scope.list(peer).map_err(failure)? {
+        if let Some(now) = mark.scope.list(peer)? {
             for (name, old) in &mark.refs {
                 let mine = mark.branch.as_ref() == Some(name) || name == "refs/stash" || is_ours(name);
                 let new = now.get(name);
@@ -233,7 +233,7 @@ impl GitRepo {
         if new == *was {
             return Ok(true);
         }
-        let here = self.control.adopt(peer, std::slice::from_ref(&new)).map_err(failure)?;
+        let here = self.control.adopt(peer, std::slice::from_ref(&new))?;
         Ok(!here.is_empty() && self.control.facts().is_ancestor(was, &new).unwrap_or(false))
     }
 
@@ -260,7 +260,7 @@ impl GitRepo {
         what: &str,
         commit: &CommitId,
     ) -> Result<String, RepoFailure> {
-        if !self.control.adopt(peer, std::slice::from_ref(commit)).map_err(failure)?.is_empty() {
+        if !self.control.adopt(peer, std::slice::from_ref(commit))?.is_empty() {
             return Ok(format!("; kept as salvage `{}`", self.keep(tick, what, commit)?));
         }
         let who = substrate(peers_sys::clock::now());
@@ -287,8 +287,5 @@ fn short(name: &str) -> String {
 
 /// Names for a warning, the first few of them.
 pub(super) fn quoted(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
-    let more = names.len().saturating_sub(NAMED);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{rest}", shown.join(", "))
+    term::first_of(names.len(), names.iter().take(NAMED).map(|name| format!("`{}`", term::inline(name))))
 }

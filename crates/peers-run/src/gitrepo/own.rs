@@ -5,11 +5,9 @@ use peers_model::CommitId;
 use peers_sys::error::chain;
 use peers_sys::term;
 
+use super::mend::quoted;
 use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
-
-/// Names in one warning.
-const NAMED: usize = 10;
 
 impl GitRepo {
     /// Does something; when git fails at it and our own repository was the reason, that is made whole again
@@ -45,7 +43,7 @@ impl GitRepo {
         let at: Vec<CommitId> = start.into_iter().chain(self.base.clone()).collect();
         let mut remade = None;
         let whole = match self.control.complete(&peer, &at) {
-            Ok(done) if done.stuck == 0 && self.control.works().map_err(failure)? => Some(done),
+            Ok(done) if done.stuck == 0 && self.control.works()? => Some(done),
             Ok(_) => None,
             Err(error) if self.control.is_damaged_by(&error) => None,
             // A full disk, say: what is there is as good as it was.
@@ -54,16 +52,16 @@ impl GitRepo {
         let done = if let Some(done) = whole {
             done
         } else {
-            remade = Some(self.control.remake().map_err(failure)?);
-            self.control.complete(&peer, &at).map_err(failure)?
+            remade = Some(self.control.remake()?);
+            self.control.complete(&peer, &at)?
         };
         // Else the work of an open turn would pass for known.
         let counted = match at.first() {
-            Some(at) => self.control.count_from(known.unwrap_or_default(), at).map_err(failure)?,
+            Some(at) => self.control.count_from(known.unwrap_or_default(), at)?,
             None => false,
         };
         if let Some(remade) = &remade {
-            let seen = self.control.name_again(&[], &substrate(peers_sys::clock::now())).map_err(failure)?;
+            let seen = self.control.name_again(&[], &substrate(peers_sys::clock::now()))?;
             self.to_tell.push(told_remade(remade));
             self.to_tell.extend(told_salvage(&seen));
         }
@@ -116,12 +114,6 @@ fn told_completed(done: &Completed) -> Vec<String> {
         ));
     }
     told
-}
-
-fn quoted(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|n| format!("`{}`", term::inline(n))).collect();
-    let more = names.len().saturating_sub(NAMED);
-    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 /// What is said of salvages whose names were gone.

@@ -10,7 +10,7 @@ use peers_model::claim::CommitClaims;
 use peers_model::{CommitId, Timestamp, TreeId};
 use peers_store::Authors;
 
-use super::{GitRepo, failure, hunks};
+use super::{GitRepo, hunks};
 use crate::ports::RepoFailure;
 
 /// Most bytes of diff text that anti-cheat looks at, of one file and of all of a turn.
@@ -65,7 +65,7 @@ impl GitRepo {
 
     fn candidates(&mut self) -> Result<(), RepoFailure> {
         let peer = self.open()?;
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         let cached = self.ledger.take();
         let (from, mut list) = match cached {
             Some((at, list)) if at == head => {
@@ -79,7 +79,7 @@ impl GitRepo {
         };
         let facts = self.control.facts();
         let from = from.filter(|f| facts.has(f));
-        for fact in facts.walk(from.as_ref(), &head, peers_git::WALK_CAP).map_err(failure)? {
+        for fact in facts.walk(from.as_ref(), &head, peers_git::WALK_CAP)? {
             if !BugClaims::may_be_in(&fact.message) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl GitRepo {
                 // A commit that touches more than can be listed proves nothing about any of it.
                 Some(before) => match facts.diff_trees(&before, &fact.tree) {
                     Err(GitError::TooLarge { .. }) => Vec::new(),
-                    paths => paths.map_err(failure)?,
+                    paths => paths?,
                 },
                 None => Vec::new(),
             };
@@ -105,14 +105,13 @@ impl GitRepo {
 
     pub(super) fn since(&self, from: &CommitId) -> Result<Vec<(CommitId, String)>, RepoFailure> {
         let peer = self.open()?;
-        let head = peer.facts().head().map_err(failure)?.commit;
+        let head = peer.facts().head()?.commit;
         if head == *from {
             return Ok(Vec::new());
         }
         let facts = self.control.facts();
-        let start =
-            if facts.has(from) { facts.merge_base(from, &head).map_err(failure)? } else { self.base.clone() };
-        let walked = facts.walk(start.as_ref(), &head, peers_git::WALK_CAP).map_err(failure)?;
+        let start = if facts.has(from) { facts.merge_base(from, &head)? } else { self.base.clone() };
+        let walked = facts.walk(start.as_ref(), &head, peers_git::WALK_CAP)?;
         Ok(walked.into_iter().map(|c| (c.id, c.message)).collect())
     }
 
@@ -137,7 +136,7 @@ impl GitRepo {
         if !facts.has(&mark.from) || !facts.has(&mark.to) {
             return Ok(None);
         }
-        let commits = facts.walk(Some(&mark.from), &mark.to, 1000).map_err(failure)?;
+        let commits = facts.walk(Some(&mark.from), &mark.to, 1000)?;
         let found = commits.into_iter().rev().find_map(|c| {
             let claims = CommitClaims::read(&c.message);
             let handoff = claims.handoff.unverified();
@@ -145,11 +144,10 @@ impl GitRepo {
             handoff.is_handoff().then_some((c.id, claims.subject, section))
         });
         let Some((sha, subject, self_review)) = found else { return Ok(None) };
-        let (old, new) =
-            (facts.tree_of(&mark.from).map_err(failure)?, facts.tree_of(&mark.to).map_err(failure)?);
+        let (old, new) = (facts.tree_of(&mark.from)?, facts.tree_of(&mark.to)?);
         let changes = match facts.diff_trees(&old, &new) {
             Err(GitError::TooLarge { .. }) => Vec::new(),
-            changes => changes.map_err(failure)?,
+            changes => changes?,
         };
         let mut diffstat: Vec<String> =
             changes.iter().take(30).map(|c| format!("{} +{} -{}", c.path, c.added, c.deleted)).collect();

@@ -1,20 +1,16 @@
 //! Putting tests, gates and what hides them back to how they were in the work tree.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use peers_core::cheat::{TurnDiff, Weakening, weakenings, weakenings_since};
 use peers_git::{GitError, PeerRepo};
 use peers_model::{CommitId, TickNo, TreeId};
 use peers_sys::error::chain;
-use peers_sys::term;
 use serde::{Deserialize, Serialize};
 
 use super::mend::{aside, quoted};
-use super::{GitRepo, failure, substrate};
+use super::{GitRepo, substrate};
 use crate::ports::RepoFailure;
-
-/// Characters of a long name in a warning.
-const NAME: usize = 80;
 
 /// A work tree that was stored, and which of its measured files could not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,37 +38,13 @@ pub(super) struct PutBack {
     pub(super) names: Vec<String>,
     /// The copy of the work tree.
     pub(super) kept: String,
-    /// What lay in the way, and where it is now, from the git directory.
-    pub(super) moved: Vec<(String, String)>,
 }
 
 impl PutBack {
-    /// Where everything is, for a warning.
+    /// Where the copy is, for a warning.
     pub(super) fn words(&self) -> String {
-        format!("a copy is kept as salvage `{}`{}", self.kept, moved_words(&self.moved))
+        format!("a copy is kept as salvage `{}`", self.kept)
     }
-}
-
-pub(super) fn moved_words(moved: &[(String, String)]) -> String {
-    if moved.is_empty() {
-        return String::new();
-    }
-    let from: Vec<String> = moved.iter().map(|(path, _)| path.clone()).collect();
-    let to: Vec<String> = moved.iter().map(|(_, to)| format!(".git/{to}")).collect();
-    format!(
-        "; what lay at {} and could not be copied is now {}, with its whole name in the file beside it",
-        quoted(&from),
-        quoted(&to)
-    )
-}
-
-/// Who made something that is moved aside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// The turn.
-    OfTheTurn,
-    /// Whoever it was, it was there before the turn: it may be the operator's, and stays for good.
-    Unknown,
 }
 
 impl Stored {
@@ -103,41 +75,6 @@ impl GitRepo {
         self.control.facts().has_file(tree, path).unwrap_or(false)
     }
 
-    /// Moves out of the work tree what lies deeper than any tree that can be read: whoever commits all that
-    /// lies there would answer for it. Returns what to say of it.
-    pub(super) fn clear_deep(
-        &mut self,
-        peer: &PeerRepo,
-        (tick, whose): (TickNo, Whose),
-        deep: &[Vec<u8>],
-    ) -> Option<String> {
-        let mut moved = Vec::new();
-        let label = format!("tick-{:05}", tick.0);
-        for path in deep {
-            let to = match whose {
-                Whose::OfTheTurn => peer.move_aside(path, &label),
-                Whose::Unknown => peer.keep_aside(path, &label),
-            };
-            match to {
-                Ok(to) => moved.extend(to.map(|to| (text(path), to))),
-                // On another disk, say. It is dirt, and told as such.
-                Err(error) => {
-                    tracing::warn!(error = %chain(&error), "what lies too deep could not be moved");
-                }
-            }
-        }
-        self.clean_at = None;
-        let (from, to) = moved.first()?;
-        let more = match moved.len() - 1 {
-            0 => String::new(),
-            more => format!(", and {more} more of the kind beside it"),
-        };
-        Some(format!(
-            "deeper in the work tree than can be read at `{}`: what lay there is now `.git/{to}`, with its whole name in the file beside it{more}",
-            term::line(from, NAME)
-        ))
-    }
-
     /// What to put back to, of a work tree that was `start` on top of `from` when something began, after
     /// which HEAD has the tree `head`.
     pub(super) fn target(&self, from: &TreeId, start: &Stored, head: &TreeId) -> Result<Target, GitError> {
@@ -164,17 +101,17 @@ impl GitRepo {
         weaker: Weaker<'_>,
     ) -> Result<Option<PutBack>, RepoFailure> {
         let peer = self.open()?;
-        let head = peer.facts().head().map_err(failure)?.commit;
-        let now = self.stored(&head).map_err(failure)?;
-        let found = paths(&weaker(self, &now).map_err(failure)?);
+        let head = peer.facts().head()?.commit;
+        let now = self.stored(&head)?;
+        let found = paths(&weaker(self, &now)?);
         if found.is_empty() {
             return Ok(None);
         }
         let who = substrate(peers_sys::clock::now());
         let name = aside(tick, what);
-        let kept = self.control.salvage(&name, &head, &self.work_dir, &who).map_err(failure)?;
+        let kept = self.control.salvage(&name, &head, &self.work_dir, &who)?;
         let names: Vec<String> = found.iter().cloned().collect();
-        let mut done = PutBack { names, kept: kept.name, moved: Vec::new() };
+        let done = PutBack { names, kept: kept.name };
         let above = ancestors(&found);
         let few = |path: &str| found.contains(path) || above.contains(path);
         let tests = self.tests.clone();
@@ -183,9 +120,9 @@ impl GitRepo {
         let mut still = Ok(Vec::new());
         let mut now = now;
         for which in passes {
-            still = self.write_back(&peer, (tick, &head), (&now, target), which, &mut done.moved);
-            now = self.stored(&head).map_err(failure)?;
-            let left = paths(&weaker(self, &now).map_err(failure)?);
+            still = self.write_back(&peer, (&now, target), which);
+            now = self.stored(&head)?;
+            let left = paths(&weaker(self, &now)?);
             if left.is_empty() {
                 return Ok(Some(done));
             }
@@ -210,41 +147,23 @@ impl GitRepo {
     pub(super) fn write_back(
         &mut self,
         peer: &PeerRepo,
-        (tick, head): (TickNo, &CommitId),
         (now, target): (&Stored, &Target),
         which: &dyn Fn(&str) -> bool,
-        moved: &mut Vec<(String, String)>,
     ) -> Result<Vec<Vec<u8>>, GitError> {
         let Target { head: committed, start, uncommitted } = target;
         // What could not be read at the start is not known: it stays.
         let unknown = shown(&start.left_out);
         let wanted = |path: &str| which(path) && !unknown.contains(path);
-        let mut now = now.clone();
-        let large: Vec<Vec<u8>> = now.left_out.iter().filter(|path| wanted(&text(path))).cloned().collect();
-        let before = moved.len();
-        for path in large {
-            let tree = if uncommitted.contains(&text(&path)) { &start.tree } else { committed };
-            if self.is_file(tree, &path) {
-                move_aside(peer, tick, &path, moved)?;
-            }
-        }
-        if moved.len() > before {
-            now = self.stored(head)?;
-        }
-        let mut blocked = Vec::new();
-        for attempt in 0..2 {
-            blocked.clear();
-            let spare = |path: &str| !wanted(path) || uncommitted.contains(path);
-            blocked.extend(peer.checkout_changed_but(&self.control, &now.tree, committed, &spare)?.blocked);
-            let spare = |path: &str| !wanted(path) || !uncommitted.contains(path);
-            blocked.extend(peer.write_changed_but(&self.control, &now.tree, &start.tree, &spare)?.blocked);
-            if blocked.is_empty() || attempt == 1 {
-                break;
-            }
-            for path in &blocked {
-                move_aside(peer, tick, path, moved)?;
-            }
-        }
+        let is_due = |path: &&Vec<u8>| {
+            let tree = if uncommitted.contains(&text(path)) { &start.tree } else { committed };
+            wanted(&text(path)) && self.is_file(tree, path)
+        };
+        // What was too large to be stored is written over by nobody.
+        let mut blocked: Vec<Vec<u8>> = now.left_out.iter().filter(is_due).cloned().collect();
+        let spare = |path: &str| !wanted(path) || uncommitted.contains(path);
+        blocked.extend(peer.checkout_changed_but(&self.control, &now.tree, committed, &spare)?.blocked);
+        let spare = |path: &str| !wanted(path) || !uncommitted.contains(path);
+        blocked.extend(peer.write_changed_but(&self.control, &now.tree, &start.tree, &spare)?.blocked);
         self.clean_at = None;
         Ok(blocked)
     }
@@ -253,22 +172,11 @@ impl GitRepo {
     pub(super) fn check_out_whole(
         &mut self,
         peer: &PeerRepo,
-        tick: TickNo,
         (from, to): (&TreeId, &TreeId),
-        moved: &mut Vec<(String, String)>,
     ) -> Result<(), RepoFailure> {
-        let mut blocked = peer.checkout_changed(&self.control, from, to).map_err(failure)?.blocked;
+        let mut blocked = peer.checkout_changed(&self.control, from, to)?.blocked;
         blocked.retain(|path| self.tests.is_measured(&text(path)));
-        if blocked.is_empty() {
-            return Ok(());
-        }
-        for path in &blocked {
-            move_aside(peer, tick, path, moved).map_err(failure)?;
-        }
-        let back: HashSet<String> = texts(&blocked).into_iter().collect();
-        let spare = |path: &str| !back.contains(path) && !above(path).any(|dir| back.contains(dir));
-        let left = peer.checkout_changed_but(&self.control, from, to, &spare).map_err(failure)?.blocked;
-        if left.is_empty() { Ok(()) } else { Err(not_back(&left, moved)) }
+        if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }
 
     /// What is weaker at the end of a turn than in its commits and than before it.
@@ -300,9 +208,9 @@ impl GitRepo {
 }
 
 /// That something is in the way of what is to be put back.
-pub(super) fn not_back(blocked: &[Vec<u8>], moved: &[(String, String)]) -> RepoFailure {
+pub(super) fn not_back(blocked: &[Vec<u8>]) -> RepoFailure {
     let what = "tests that a turn took away could not be put back";
-    stuck(what, &quoted(&texts(blocked)), &format!("what they were is in HEAD{}", moved_words(moved)))
+    stuck(what, &quoted(&texts(blocked)), "what they were is in HEAD")
 }
 
 fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
@@ -310,18 +218,6 @@ fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
         "{what}; in the way is {why}; {kept}; put these files back (`git status` names them, `git checkout -- FILE` \
          takes them from HEAD), then start again"
     ))
-}
-
-fn move_aside(
-    peer: &PeerRepo,
-    tick: TickNo,
-    path: &[u8],
-    moved: &mut Vec<(String, String)>,
-) -> Result<(), GitError> {
-    if let Some(to) = peer.move_aside(path, &format!("tick-{:05}", tick.0))? {
-        moved.push((text(path), to));
-    }
-    Ok(())
 }
 
 fn paths(found: &[Weakening]) -> BTreeSet<String> {

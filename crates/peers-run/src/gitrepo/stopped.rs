@@ -17,6 +17,9 @@ use super::turn::TurnMark;
 use super::{GitRepo, failure, substrate};
 use crate::ports::RepoFailure;
 
+/// Characters of a long name.
+const NAME: usize = 80;
+
 /// A failure to read the git directory of the agents: whatever it is, the repository is at fault.
 pub(super) fn unsound(error: GitError) -> RepoFailure {
     match failure(error) {
@@ -46,7 +49,7 @@ impl GitRepo {
         from: &CommitId,
     ) -> Result<(), RepoFailure> {
         let Some(branch) = &mark.branch else { return Ok(()) };
-        let is = match peer.branch_state(branch).map_err(failure)? {
+        let is = match peer.branch_state(branch)? {
             BranchState::Absent | BranchState::Commit(_) => return Ok(()),
             BranchState::Symbolic(target, _) => format!("is another name for `{}`", term::inline(&target)),
             BranchState::Dangling(hash) => format!("names {hash}, which is not a commit here"),
@@ -74,6 +77,19 @@ impl GitRepo {
         Err(RepoFailure::Tampered { what, way })
     }
 
+    /// Refuses what lies deeper in the work tree than any tree that can be read: whoever commits all that lies
+    /// there would answer for it.
+    pub(super) fn check_depth(&self, too_deep: &[Vec<u8>]) -> Result<(), RepoFailure> {
+        let Some(path) = too_deep.first() else { return Ok(()) };
+        let path = String::from_utf8_lossy(path);
+        let what = format!("`{}` goes deeper than can be read", term::line(&path, NAME));
+        let dir = word(&self.work_dir.join(&*path).to_string_lossy());
+        Err(RepoFailure::Tampered {
+            what,
+            way: Some(format!("move it elsewhere, or remove it: `rm -rf {dir}`")),
+        })
+    }
+
     /// A HEAD that cannot be set: it is no line that git understands.
     pub(super) fn garbled_head(
         peer: &PeerRepo,
@@ -92,7 +108,7 @@ impl GitRepo {
 
     /// Refuses to go on where another reference leaves no room for a branch (full name).
     fn check_room(&self, peer: &PeerRepo, branch: &str) -> Result<(), RepoFailure> {
-        let Some(other) = peer.in_the_way(branch).map_err(failure)? else { return Ok(()) };
+        let Some(other) = peer.in_the_way(branch)? else { return Ok(()) };
         let what = format!("`{}` leaves no room for `{}`", term::inline(&other), term::inline(branch));
         let other = other.strip_prefix("refs/heads/").unwrap_or(&other);
         let (dir, new) = (word(&self.work_dir.to_string_lossy()), word(&other.replace('/', "-")));
@@ -105,7 +121,7 @@ impl GitRepo {
         let who = substrate(peers_sys::clock::now());
         self.check_room(peer, branch)?;
         // As it stands: what it names may be what cannot be read.
-        let listed = peer.list_refs(branch, usize::MAX).map_err(failure)?.unwrap_or_default();
+        let listed = peer.list_refs(branch, usize::MAX)?.unwrap_or_default();
         let tip = match listed.get(branch) {
             Some(RefValue::Direct(hash)) => CommitId::new(hash.as_str()).ok(),
             Some(RefValue::Symbolic(_)) | None => None,

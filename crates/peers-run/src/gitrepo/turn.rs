@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use peers_git::{BusyState, Generation, GitError, GuardSnapshot, IndexMark, PeerRepo, RefValue, Unfinished};
 use peers_model::{CommitId, TickNo, TreeId, limits};
-use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
-use super::putback::{Stored, Whose};
+use super::putback::Stored;
 use super::stopped::unimportable;
 use super::unopened::Mended;
-use super::{GitRepo, PROTECTED, UNREADABLE_REFS, failure};
+use super::{GitRepo, PROTECTED, UNREADABLE_REFS};
 use crate::ports::RepoFailure;
 
 /// A mark is as large as this and no larger: one that could not be read after a crash is none.
@@ -131,12 +130,9 @@ impl GitRepo {
     /// the turn loses it, and remembers how things stand.
     pub(super) fn mark_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
         let (mut mark, head) = self.mark(tick)?;
-        if let Err(error) = self.open()?.forget_aside(tick.0) {
-            tracing::warn!(error = %chain(&error), "what was moved aside long ago stays");
-        }
-        mark.dirty = self.uncommitted(tick, &head).map_err(failure)?;
+        mark.dirty = self.uncommitted(&head)?;
         if mark.dirty.as_ref().is_none_or(|dirty| !dirty.is_empty()) {
-            let Stored { tree, left_out } = self.stored(&head).map_err(failure)?;
+            let Stored { tree, left_out } = self.stored(&head)?;
             mark.left_out = left_out;
             mark.work = Some(tree);
         }
@@ -148,7 +144,7 @@ impl GitRepo {
     pub(super) fn keep_mark(&mut self, mark: TurnMark) -> Result<(), RepoFailure> {
         let bytes = serde_json::to_vec(&mark).map_err(|e| RepoFailure::Git(format!("turn mark: {e}")))?;
         fits(&bytes)?;
-        self.git_dir.publish(TURN_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.git_dir.publish(TURN_FILE, &bytes)?;
         self.turn = Some(mark);
         Ok(())
     }
@@ -157,21 +153,21 @@ impl GitRepo {
     pub(super) fn mark(&mut self, tick: TickNo) -> Result<(TurnMark, CommitId), RepoFailure> {
         let peer = self.open()?;
         self.import(&peer).map_err(unimportable)?;
-        let (refs, scope) = self.remember_refs(&peer).map_err(failure)?;
+        let (refs, scope) = self.remember_refs(&peer)?;
         let stash = TurnMark::stash_now(&peer);
-        self.know(&peer, &refs, &stash).map_err(failure)?;
+        self.know(&peer, &refs, &stash)?;
         let patterns: Vec<String> = PROTECTED.iter().map(|p| (*p).to_owned()).collect();
-        let guard = GuardSnapshot::take(&peer, &patterns).map_err(failure)?;
+        let guard = GuardSnapshot::take(&peer, &patterns)?;
         let index_lock = peer.busy().contains(&BusyState::IndexLock);
         let known = self.control.generation();
         // A name that is no text cannot be kept; no git of ours or the operator's made it.
         let ref_locks = peer.ref_locks().into_iter().filter(|lock| lock.to_str().is_some()).collect();
-        let head = peer.facts().head().map_err(failure)?;
+        let head = peer.facts().head()?;
         if !std::mem::replace(&mut self.looked_over, true) {
             self.check_tip(&peer, &head.commit, None)?;
         }
-        let tree = self.control.facts().tree_of(&head.commit).map_err(failure)?;
-        let index = Some(peer.index_mark(&self.control, &tree).map_err(failure)?);
+        let tree = self.control.facts().tree_of(&head.commit)?;
+        let index = Some(peer.index_mark(&self.control, &tree)?);
         let mark = TurnMark {
             v: 1,
             tick,
@@ -246,7 +242,7 @@ impl GitRepo {
         Some(found)
     }
 
-    fn uncommitted(&mut self, tick: TickNo, head: &CommitId) -> Result<Option<BTreeSet<String>>, GitError> {
+    fn uncommitted(&self, head: &CommitId) -> Result<Option<BTreeSet<String>>, RepoFailure> {
         // Nothing runs between the last look and a turn.
         if self.clean_at.as_ref() == Some(head) {
             return Ok(Some(BTreeSet::new()));
@@ -255,13 +251,7 @@ impl GitRepo {
         if !state.dirty {
             return Ok(Some(BTreeSet::new()));
         }
-        if !state.too_deep.is_empty() {
-            // Else it would be charged to whoever commits it.
-            let told = self.clear_deep(&self.open_known()?, (tick, Whose::Unknown), &state.too_deep);
-            self.to_tell.extend(
-                told.map(|told| format!("there was something when this turn began that lies {told}")),
-            );
-        }
+        self.check_depth(&state.too_deep)?;
         let files = self.control.dirty_files(&self.work_dir, head, MAX_DIRTY + 1)?;
         Ok((files.len() <= MAX_DIRTY).then(|| files.into_iter().map(|file| file.path).collect()))
     }

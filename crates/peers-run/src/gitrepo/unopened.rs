@@ -132,7 +132,7 @@ impl GitRepo {
         let kept = GatesMark { before: Some((mark, head)), told: Vec::new() };
         let bytes = serde_json::to_vec(&kept).map_err(|e| RepoFailure::Git(format!("gates mark: {e}")))?;
         fits(&bytes)?;
-        self.git_dir.publish(GATES_FILE, &bytes).map_err(|e| RepoFailure::Git(chain(&e)))?;
+        self.git_dir.publish(GATES_FILE, &bytes)?;
         self.gates = kept.before;
         Ok(())
     }

@@ -51,11 +51,7 @@ const NAMED: usize = 3;
 
 /// The first of these paths, which are anybody's text, and how many more there are.
 fn named(paths: &[String]) -> String {
-    let shown: Vec<String> = paths.iter().take(NAMED).map(|path| term::line(path, 60)).collect();
-    match paths.len().saturating_sub(NAMED) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    term::first_of(paths.len(), paths.iter().take(NAMED).map(|path| term::line(path, 60)))
 }
 
 /// Gates in the order of the file, but none before one that it needs.

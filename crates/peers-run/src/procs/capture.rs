@@ -42,12 +42,6 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// All bytes that were pushed.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Whether something between beginning and end was dropped.
     #[must_use]
     pub fn truncated(&self) -> bool {
@@ -124,7 +118,7 @@ mod tests {
         for chunk in [&b"ab"[..], b"cdef", b"", b"gh"] {
             capture.push(chunk);
         }
-        assert_eq!((capture.text().as_str(), capture.truncated(), capture.total()), ("abcdefgh", false, 8));
+        assert_eq!((capture.text().as_str(), capture.truncated()), ("abcdefgh", false));
         assert_eq!(capture.last(3), "fgh");
         assert_eq!(capture.last(100), "abcdefgh");
     }

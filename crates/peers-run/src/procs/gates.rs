@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use peers_model::goal::GateRun;
 use peers_model::verdict::{Judged, Place, Verdict};
-use peers_model::{GoalId, limits};
+use peers_model::{GoalId, TickNo, limits};
 use peers_store::{artifacts, layout};
 use peers_sys::clock;
 use peers_sys::spawn::{RawExit, Spawn, SpawnError};
@@ -325,8 +325,8 @@ impl Batch {
     }
 
     /// Whether a green answer about exactly this is kept; else remembers what the answer will be about.
-    fn is_kept(&self, id: &GoalId, gate: &Gate, home: &Home) -> bool {
-        let (Ok(git_config), Ok(home)) = (&self.git_config, &home.path) else { return false };
+    fn is_kept(&self, id: &GoalId, gate: &Gate, home: &Result<Home, String>) -> bool {
+        let (Ok(git_config), Ok(home)) = (&self.git_config, home) else { return false };
         let place = self.place_of(id);
         if !gate.hard.cacheable || place == Place::Pristine {
             return false;
@@ -337,7 +337,7 @@ impl Batch {
             Some(scope) => format!("{place:?} paths {scope}"),
             None => format!("{place:?} tree {} {}", key.head, key.tree),
         };
-        let vars = self.vars(id, gate, git_config, home);
+        let vars = self.vars(id, gate, git_config, &home.path);
         let about = runtime::about(gate, self.limit(gate).as_secs(), &vars, &tree);
         let worth = match (place, &self.job.copy) {
             (Place::Live, _) => Worth::With(scope.map(|_| gate.hard.paths.clone()).unwrap_or_default()),
@@ -356,12 +356,12 @@ impl Batch {
     async fn attempt(
         &self,
         (id, gate): (&GoalId, &Gate),
-        home: &Home,
+        home: &Result<Home, String>,
         company: Company,
         log: &mut GateLog,
     ) -> Option<Attempt> {
-        let (git_config, home) = match (&self.git_config, &home.path) {
-            (Ok(config), Ok(home)) => (config, home),
+        let (git_config, home) = match (&self.git_config, home) {
+            (Ok(config), Ok(home)) => (config, &home.path),
             (Err(why), _) | (_, Err(why)) => return Some(Attempt::none(judging::error(why))),
         };
         let tree = self.tree_of(id);
@@ -500,6 +500,24 @@ impl Attempt {
     }
 }
 
+/// The environment of a command of the operator's that is no gate and gets what one gets, in this tree, and the home
+/// directory that goes when it is over. `config` is the name of its git configuration.
+pub(super) fn surroundings(
+    site: &Rc<Site>,
+    book: &Book,
+    tick: TickNo,
+    (tree, config): (&Path, &str),
+) -> Result<(Vars, Home), String> {
+    let spec = &site.spec;
+    let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo, tree]));
+    written.map_err(|error| format!("its git configuration was not written: {error}"))?;
+    let home = Home::fresh(site)?;
+    let turn = Turn { run: &spec.run_id, tick, git_config: &spec.scratch.path().join(config) };
+    let wanted = &book.config.goals.env;
+    let about = GateIdentity { goal: None, tree, bin: &spec.bin, home: &home.path, wanted };
+    Ok((env::of_gate(&site.host, &spec.chosen, turn, about), home))
+}
+
 /// `/bin/sh -c cmd` in `tree`.
 pub(super) fn shell(site: &Site, tree: &Path, cmd: &str, vars: Vars) -> Spawn {
     let mut spawn = Spawn::new(site.spec.stub.clone(), "/bin/sh", tree);
@@ -517,31 +535,23 @@ pub(super) fn not_started(error: &SpawnError) -> Verdict {
 pub(super) struct Home {
     site: Rc<Site>,
     name: String,
-    pub(super) path: Result<PathBuf, String>,
+    path: PathBuf,
 }
 
 impl Home {
-    fn make(site: &Rc<Site>, gate: &Gate) -> Self {
+    fn make(site: &Rc<Site>, gate: &Gate) -> Result<Self, String> {
         if let GateRun::Shell { .. } = gate.hard.run {
             return Self::fresh(site);
         }
         // A check is our own program and has its operator's.
-        Self { site: Rc::clone(site), name: String::new(), path: Ok(PathBuf::new()) }
+        Ok(Self { site: Rc::clone(site), name: String::new(), path: PathBuf::new() })
     }
 
-    pub(super) fn fresh(site: &Rc<Site>) -> Self {
-        let random = match peers_sys::rand::hex::<8>() {
-            Ok(random) => random,
-            Err(error) => {
-                return Self { site: Rc::clone(site), name: String::new(), path: Err(error.to_string()) };
-            }
-        };
-        let name = format!("home-{random}");
-        let path = match site.spec.scratch.create_subdir(&name) {
-            Ok(dir) => Ok(dir.path().to_owned()),
-            Err(error) => Err(format!("a home directory for a gate was not made: {error}")),
-        };
-        Self { site: Rc::clone(site), name, path }
+    fn fresh(site: &Rc<Site>) -> Result<Self, String> {
+        let name = format!("home-{}", peers_sys::rand::hex::<8>().map_err(|error| error.to_string())?);
+        let made = site.spec.scratch.create_subdir(&name);
+        let dir = made.map_err(|error| format!("a home directory for a gate was not made: {error}"))?;
+        Ok(Self { site: Rc::clone(site), name, path: dir.path().to_owned() })
     }
 }
 

@@ -19,10 +19,9 @@ use tokio::task::JoinHandle;
 
 use super::command::{Company, Finished, Running};
 use super::gate_log::GateLog;
-use super::gates::{Cancel, Home};
+use super::gates::{self, Cancel, Home};
 use super::progress::Progress;
 use super::{Book, Site};
-use crate::env::{self, GateIdentity, Turn};
 use crate::hooks::HookEvent;
 
 /// Cells of a program's name in a warning.
@@ -203,11 +202,10 @@ impl OneHook {
 
     /// Why it failed, if it did.
     async fn one(&self, command: &HookCommand, log: &mut GateLog) -> Option<String> {
-        let spawn = match self.spawn(command) {
+        let (spawn, _home) = match self.spawn(command) {
             Ok(spawn) => spawn,
             Err(why) => return Some(format!("could not be started: {why}")),
         };
-        let (spawn, _home) = spawn;
         let limit = Duration::from_secs(command.timeout_s.get().into());
         let running = Running {
             site: &self.site,
@@ -237,15 +235,8 @@ impl OneHook {
     /// What to start, with the home directory that it gets.
     fn spawn(&self, command: &HookCommand) -> Result<(Spawn, Home), String> {
         let spec = &self.site.spec;
-        let config = "gitconfig-hooks";
-        let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo]));
-        written.map_err(|error| format!("its git configuration was not written: {error}"))?;
-        let home = Home::fresh(&self.site);
-        let at = home.path.clone()?;
-        let turn = Turn { run: &spec.run_id, tick: self.tick, git_config: &spec.scratch.path().join(config) };
-        let wanted = &self.book.config.goals.env;
-        let about = GateIdentity { goal: None, tree: &spec.repo, bin: &spec.bin, home: &at, wanted };
-        let mut vars = env::of_gate(&self.site.host, &spec.chosen, turn, about);
+        let place = (spec.repo.as_path(), "gitconfig-hooks");
+        let (mut vars, home) = gates::surroundings(&self.site, &self.book, self.tick, place)?;
         vars.push(("PEERS_HOOK".into(), self.hook.word().into()));
         if let Some(peer) = &self.peer {
             vars.push(("PEERS_PEER_NAME".into(), peer.into()));

@@ -497,8 +497,8 @@ impl Procs for RealProcs {
         }
     }
 
-    fn reap(&mut self, run: Option<&RunId>, tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
-        recover::reap(run, tick, spawned)
+    fn reap(&mut self, run: Option<&RunId>, _: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+        recover::reap(run, spawned)
     }
 
     fn last_sign(&mut self, tick: TickNo, peer: &PeerName) -> Option<Timestamp> {

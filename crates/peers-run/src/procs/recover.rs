@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Returns the processes that could not be ended.
 ///
 /// It blocks, a few seconds at most: nothing else happens before they are gone.
-pub(super) fn reap(run: Option<&RunId>, _tick: Option<TickNo>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
+pub(super) fn reap(run: Option<&RunId>, spawned: Option<&PeerSpawned>) -> Vec<u32> {
     let leader = spawned.and_then(identity);
     let list = || targets(run, leader.as_ref());
     ask(&list);
@@ -46,7 +46,7 @@ pub(super) fn reap(run: Option<&RunId>, _tick: Option<TickNo>, spawned: Option<&
 
 /// Ends what a command outside of a loop left that was killed, gates and what they started.
 pub fn reap_run(run: &RunId) {
-    let survivors = reap(Some(run), None, None);
+    let survivors = reap(Some(run), None);
     if !survivors.is_empty() {
         tracing::warn!(?survivors, "processes of a killed command could not be ended");
     }

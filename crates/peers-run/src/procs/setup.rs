@@ -20,11 +20,10 @@ use peers_sys::spawn::RawExit;
 
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
-use super::gates::{self, Cancel, Home};
+use super::gates::{self, Cancel};
 use super::ground::{self, Stamps};
 use super::{Book, Gate, Progress, Site, judging};
 use crate::cache::BUILT;
-use crate::env::{self, GateIdentity, Turn};
 use crate::ports::GateJob;
 
 /// Time limit of a command without one of its own: package managers are slow.
@@ -310,19 +309,11 @@ async fn one(
     log: &mut GateLog,
 ) -> Option<Unready> {
     let not_run = |why: String| Some(Unready::NotRun(why));
-    let spec = &site.spec;
-    let home = Home::fresh(site);
-    let config = "gitconfig-setup";
-    let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo, dir]));
-    let at = match (written, &home.path) {
-        (Ok(()), Ok(at)) => at,
-        (Err(error), _) => return not_run(format!("was not started: {error}")),
-        (_, Err(why)) => return not_run(format!("was not started: {why}")),
+    let (vars, _home) = match gates::surroundings(site, book, job.tick, (dir, "gitconfig-setup")) {
+        Ok(found) => found,
+        Err(why) => return not_run(format!("was not started: {why}")),
     };
-    let turn = Turn { run: &spec.run_id, tick: job.tick, git_config: &spec.scratch.path().join(config) };
-    let wanted = &book.config.goals.env;
-    let about = GateIdentity { goal: None, tree: dir, bin: &spec.bin, home: at, wanted };
-    let spawn = gates::shell(site, dir, cmd, env::of_gate(&site.host, &spec.chosen, turn, about));
+    let spawn = gates::shell(site, dir, cmd, vars);
     let running = Running { site, tick: job.tick, limit, cancel: cancel.clone(), company: Company::Alone };
     let finished = match running.run(&spawn, log).await {
         Ok(finished) => finished,

@@ -10,9 +10,8 @@ use peers_sys::spawn::RawExit;
 
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
-use super::gates::{self, Cancel, Home};
+use super::gates::{self, Cancel};
 use super::{Book, Site, judging};
-use crate::env::{self, GateIdentity, Turn};
 
 /// Characters of standard error in a diagnostic.
 const TAIL: usize = 400;
@@ -72,33 +71,17 @@ pub async fn run_extra(
 }
 
 async fn one(site: &Rc<Site>, book: &Book, command: &Extra, cancel: Cancel) -> Option<ExtraResult> {
-    let spec = &site.spec;
+    let repo = &site.spec.repo;
     let result = |verdict, took: Duration| {
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         Some(ExtraResult { name: command.name.clone(), verdict, duration_ms })
     };
-    let home = Home::fresh(site);
-    let (git_config, at) =
-        (spec.scratch.publish_unsynced("gitconfig-verify", &env::gate_git_config(&[&spec.repo])), &home.path);
-    let at = match (git_config, at) {
-        (Ok(()), Ok(at)) => at,
-        (Err(error), _) => return result(judging::error(&error.to_string()), Duration::ZERO),
-        (_, Err(why)) => return result(judging::error(why), Duration::ZERO),
+    let surroundings = gates::surroundings(site, book, TickNo(0), (repo, "gitconfig-verify"));
+    let (vars, _home) = match surroundings {
+        Ok(found) => found,
+        Err(why) => return result(judging::error(&why), Duration::ZERO),
     };
-    let turn = Turn {
-        run: &spec.run_id,
-        tick: TickNo(0),
-        git_config: &spec.scratch.path().join("gitconfig-verify"),
-    };
-    let about = GateIdentity {
-        goal: None,
-        tree: &spec.repo,
-        bin: &spec.bin,
-        home: at,
-        wanted: &book.config.goals.env,
-    };
-    let spawn =
-        gates::shell(site, &spec.repo, &command.cmd, env::of_gate(&site.host, &spec.chosen, turn, about));
+    let spawn = gates::shell(site, repo, &command.cmd, vars);
     let running = Running { site, tick: TickNo(0), limit: command.limit, cancel, company: Company::Alone };
     let mut log = GateLog::new(None, "", String::new(), 0);
     let finished = match running.run(&spawn, &mut log).await {

@@ -229,14 +229,6 @@ fn git_in_a_peers_turn_commits_in_the_peers_name() {
 }
 
 #[test]
-fn row_66_a_tee_that_cannot_be_written_changes_nothing() {
-    let stage = Stage::new();
-    std::fs::write(stage.repo(".peers/log"), "in the way").unwrap();
-    let turn = stage.shell("echo words");
-    assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "words\n"));
-}
-
-#[test]
 fn row_34_a_grandchild_that_holds_the_pipe_is_ended_with_the_turn() {
     let stage = Stage::limits(30, 60);
     let turn = stage.shell("setsid sh -c 'echo $$ > daemon; exec tail -f /dev/null' & while [ ! -s daemon ]; do :; done; echo bye");

@@ -30,15 +30,6 @@ fn stopped_and_recovered(w: &World, ran: &Ran, put_back: impl FnOnce()) {
 }
 
 #[test]
-fn a_git_directory_that_was_deleted_stops_the_run_and_a_copy_of_it_lets_it_go_on() {
-    let w = World::new();
-    let ran = wreck(&w, &[&sh("cp -a .git ../saved"), "delete_git"]);
-    stopped_and_recovered(&w, &ran, || {
-        fs::rename(w.path("saved"), w.repo().join(".git")).unwrap();
-    });
-}
-
-#[test]
 fn a_git_directory_that_was_deleted_is_made_again_as_the_exit_says_and_no_file_is_lost() {
     let w = World::new();
     let before = w.head();
@@ -75,30 +66,11 @@ fn a_head_that_is_garbage_stops_the_run_until_it_names_the_branch_again() {
 }
 
 #[test]
-fn a_configuration_that_is_garbage_is_put_back() {
-    let w = World::new();
-    let before = fs::read(w.repo().join(".git/config")).unwrap();
-    wreck(&w, &["corrupt_git: config"]).stopped("complete", 0);
-    assert_eq!(fs::read(w.repo().join(".git/config")).unwrap(), before);
-    assert_eq!(w.tick(1).git_tampered, ["config"]);
-    w.settled();
-}
-
-#[test]
 fn a_garbled_index_stops_the_run_until_it_is_made_again_and_hides_nothing() {
     let w = World::new();
     let ran = wreck(&w, &["corrupt_git: index"]);
     stopped_and_recovered(&w, &ran, || w.do_as_told());
     assert_eq!(w.status(), "");
-}
-
-#[test]
-fn a_stale_lock_of_the_turn_is_removed() {
-    let w = World::new();
-    wreck(&w, &["corrupt_git: index_lock"]).stopped("complete", 0);
-    assert!(!w.has(".git/index.lock"));
-    assert!(w.tick(1).warnings_emitted.iter().any(|t| t.contains("index.lock")));
-    w.settled();
 }
 
 #[test]

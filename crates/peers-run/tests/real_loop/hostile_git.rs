@@ -53,20 +53,6 @@ fn a_merge_that_one_peer_plants_does_not_make_its_commit_the_others() {
 }
 
 #[test]
-fn a_rebase_that_was_begun_and_left_is_taken_away_and_its_stash_kept() {
-    let w = World::new();
-    let plant = sh(&format!(
-        "echo dirty >> readme.txt; c=$(git stash create); git checkout -q -- readme.txt; mkdir .git/rebase-merge .git/sequencer; echo $c > .git/rebase-merge/autostash; echo $c > {}",
-        w.path("stash").display()
-    ));
-    let (ann, _) = then_bob(&w, &[&plant]);
-    warned(&ann, &["unfinished", "rebase-merge", "sequencer"]);
-    assert_eq!(w.salvaged()["tick-00001/rebase-merge-1"], w.noted("stash"));
-    assert!(!w.has(".git/rebase-merge"));
-    w.settled();
-}
-
-#[test]
 fn what_one_peer_stages_does_not_go_into_the_others_commit() {
     let w = World::new();
     fs::create_dir(w.repo().join("tests")).unwrap();
@@ -298,12 +284,15 @@ fn commits_of_another_committer_are_told() {
 }
 
 #[test]
-fn a_directory_too_deep_to_look_into_is_told_and_does_not_stop_the_loop() {
+fn a_directory_too_deep_to_look_into_stops_the_run_until_it_is_gone() {
     let w = World::new();
     let deep = sh("p=deep$(printf '/d%.0s' $(seq 300)); mkdir -p $p; echo x > $p/f");
-    let (ann, bob) = then_bob(&w, &[&deep]);
-    warned(&ann, &["this turn left", "peers-aside/tick-00001"]);
-    assert!(ann.success && bob.success && !bob.dirty, "{ann:#?} {bob:#?}");
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff: First", &deep], &PLAIN]);
+    w.run(&["--max-ticks=1"]).stopped("tamper:git", 5);
+    assert!(w.exit().detail.contains("goes deeper than can be read"), "{}", w.exit().detail);
+    w.do_as_told();
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    assert!(w.tick(1).success && w.tick(2).success, "{:#?}", w.ticks());
     w.settled();
 }
 

@@ -34,13 +34,3 @@ fn agents_of_the_protocol_hand_over_to_each_other_until_it_is_complete() {
     assert_eq!(w.tick(2).peer.as_str(), "bob");
     w.settled();
 }
-
-#[test]
-fn an_agent_of_the_protocol_without_a_login_needs_its_operator() {
-    let w = World::new();
-    agents(&w);
-    w.script("count: ticks\nafter: repeat\nturns:\n- - emit: auth\n");
-    w.run(&["--max-ticks=4"]).stopped("peer-unavailable:ann", 13);
-    assert_eq!(w.tick(1).classification, "api-error");
-    w.settled();
-}

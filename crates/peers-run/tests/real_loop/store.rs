@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use peers_model::record::Record;
 
-use crate::world::{World, files, sh};
+use crate::world::{World, sh};
 
 /// A world with one honest tick behind it.
 fn lived() -> World {
@@ -47,25 +47,6 @@ fn row_60_a_damaged_journal_is_refused_and_not_repaired() {
     let before = fs::read(&path).unwrap();
     w.run(&[]).refused(3, "000001.jsonl");
     assert_eq!(fs::read(&path).unwrap(), before);
-}
-
-#[test]
-fn row_60_a_project_without_its_store_is_refused_with_the_ways_on() {
-    let w = lived();
-    fs::remove_dir_all(w.store()).unwrap();
-    let before = files(&w.repo().join(".peers"));
-    w.run(&[]).refused(5, "peers store attach");
-    assert_eq!(files(&w.repo().join(".peers")), before);
-    assert!(!w.store().exists(), "none is made by the way");
-}
-
-#[test]
-fn row_60_a_copy_of_the_project_elsewhere_is_refused() {
-    let w = lived();
-    let moved = w.path("moved");
-    fs::rename(w.repo(), &moved).unwrap();
-    w.run_in(&moved, &[]).refused(5, "peers store attach");
-    fs::rename(&moved, w.repo()).unwrap();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use peers_core::state::State;
 use peers_model::RunId;
 use peers_model::record::{ExitRecord, Line, Record, TickRecord};
 use peers_place::Place;
-use peers_setup::{Existing, Gates, InitOptions, InitReport, init};
+use peers_setup::{Existing, InitOptions, InitReport, init};
 use peers_store::project::{self, Project};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{FsDisk, accept, store};
@@ -212,19 +212,7 @@ impl World {
         fs::write(w.repo().join("readme.txt"), "start\n").unwrap();
         w.git(&["add", "."]);
         w.git(&["commit", "-qm", "start"]);
-        let options = InitOptions {
-            target: w.repo(),
-            existing: Existing::Refuse,
-            dry_run: false,
-            driver: None,
-            language: None,
-            gates: Gates::Placeholder,
-            no_commit: false,
-            settings: Vec::new(),
-            agents: Vec::new(),
-            task: None,
-            install: false,
-        };
+        let options = InitOptions { target: w.repo(), ..InitOptions::default() };
         init(&options, &w.env()).unwrap();
         w.place().store_dir().clone_into(&mut w.store);
         w.config("");
@@ -334,19 +322,8 @@ impl World {
 
     /// What `peers init --upgrade` does.
     pub(crate) fn upgrade(&self) -> InitReport {
-        let options = InitOptions {
-            target: self.repo(),
-            existing: Existing::Upgrade,
-            dry_run: false,
-            driver: None,
-            language: None,
-            gates: Gates::Placeholder,
-            no_commit: false,
-            settings: Vec::new(),
-            agents: Vec::new(),
-            task: None,
-            install: false,
-        };
+        let options =
+            InitOptions { target: self.repo(), existing: Existing::Upgrade, ..InitOptions::default() };
         init(&options, &self.env()).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! Go.
 
-use super::{Aim, Gate, Place};
+use super::{Aim, Place};
 
 const FILE: &str = "go.mod";
 pub(super) const STACK: &str = "Go";
@@ -11,17 +11,11 @@ pub(super) fn look(place: &mut Place<'_>) {
     if !place.has(FILE) {
         return;
     }
-    place.propose(&Gate {
-        aim: Aim::Tests,
-        stack: STACK,
-        cmd: "go test ./...",
-        pass_when: PASSED,
-        file: FILE,
-    });
+    place.propose(Aim::Tests, STACK, "go test ./...", PASSED, FILE);
     let golangci = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
     let (cmd, file) = match place.first(&golangci) {
         Some(file) => ("golangci-lint run", file),
         None => ("go vet ./...", FILE),
     };
-    place.propose(&Gate { aim: Aim::Lint, stack: STACK, cmd, pass_when: "exit_code == 0", file });
+    place.propose(Aim::Lint, STACK, cmd, "exit_code == 0", file);
 }

@@ -1,6 +1,6 @@
 //! A `test` target of make.
 
-use super::{Aim, Gate, Place};
+use super::{Aim, Place};
 
 pub(super) fn look(place: &mut Place<'_>) {
     // The order in which make looks for them.
@@ -9,13 +9,7 @@ pub(super) fn look(place: &mut Place<'_>) {
     if !text.lines().any(is_test_rule) {
         return;
     }
-    place.propose(&Gate {
-        aim: Aim::Tests,
-        stack: "make",
-        cmd: "make test",
-        pass_when: "exit_code == 0",
-        file,
-    });
+    place.propose(Aim::Tests, "make", "make test", "exit_code == 0", file);
 }
 
 /// Whether a line begins a rule that makes `test`.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Aim, Around, Findings, Gate, Place};
+use super::{Aim, Around, Findings, Place};
 
 const FILE: &str = "package.json";
 const STACK: &str = "Node.js";
@@ -68,7 +68,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     }
     let mut propose = |aim, cmd: &str, pass_when: &str| {
         let cmd = format!("{install}{cmd}");
-        place.propose(&Gate { aim, stack: STACK, cmd: &cmd, pass_when, file: FILE });
+        place.propose(aim, STACK, &cmd, pass_when, FILE);
     };
     if let Some(script) = tests {
         let watches = script.contains("react-scripts test") && !script.contains("--watchAll=false");
@@ -83,10 +83,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         let script = named.into_iter().find(|name| package.script(name).is_some());
         let cmd = script.map_or_else(|| manager.exec("tsc --noEmit"), |name| manager.run(name));
         if script.is_some() || place.has("tsconfig.json") {
-            let cmd = format!("{install}{cmd}");
-            let gate =
-                Gate { aim: Aim::Types, stack: STACK, cmd: &cmd, pass_when: "exit_code == 0", file: FILE };
-            place.propose(&gate);
+            place.propose(Aim::Types, STACK, &format!("{install}{cmd}"), "exit_code == 0", FILE);
         }
     }
 }
@@ -106,10 +103,7 @@ pub(super) fn whole_workspaces(found: &mut Findings) {
                     continue;
                 }
             };
-            found.propose(
-                &path,
-                &Gate { aim, stack: STACK, cmd: &cmd, pass_when: "exit_code == 0", file: FILE },
-            );
+            found.propose(&path, aim, STACK, &cmd, "exit_code == 0", FILE);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use peers_sys::dir::{Kind, SafeDir};
 
-use super::{Aim, Around, Gate, MANIFEST, Place, has_table, has_word};
+use super::{Aim, Around, MANIFEST, Place, has_table, has_word};
 
 pub(super) const STACK: &str = "Python";
 // Without a test pytest ends with 5, with none but skipped ones with 0. The project may ask for `-q` itself, and
@@ -56,22 +56,21 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     let why = named.or(tests.as_ref().filter(|(_, tests)| tests.pytest).map(|_| file));
     if uses_tox && run == "python3 -m " {
         let file = if tox.is_some() { "tox.ini" } else { "pyproject.toml" };
-        let gate = Gate { aim: Aim::Tests, stack: STACK, cmd: "tox", pass_when: "exit_code == 0", file };
-        place.propose(&gate);
+        place.propose(Aim::Tests, STACK, "tox", "exit_code == 0", file);
     } else if let Some(file) = why {
         let cmd = format!("{before}{run}pytest");
-        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when: PASSED, file });
+        place.propose(Aim::Tests, STACK, &cmd, PASSED, file);
     } else if let Some((name, tests)) = tests.filter(|(_, tests)| tests.unittest) {
         let python = if run.ends_with("-m ") { run.to_owned() } else { format!("{run}python -m ") };
         // From the top it looks into packages alone.
         let within = if tests.package { String::new() } else { format!(" -s {name}") };
         let cmd = format!("{before}{python}unittest discover{within}");
-        place.propose(&Gate { aim: Aim::Tests, stack: STACK, cmd: &cmd, pass_when: RAN, file });
+        place.propose(Aim::Tests, STACK, &cmd, RAN, file);
     }
     let ruff = place.first(&["ruff.toml", ".ruff.toml"]);
     if let Some(file) = ruff.or_else(|| has_table(&project, "tool.ruff").then_some("pyproject.toml")) {
         let cmd = format!("{before}{run}ruff check .");
-        place.propose(&Gate { aim: Aim::Lint, stack: STACK, cmd: &cmd, pass_when: "exit_code == 0", file });
+        place.propose(Aim::Lint, STACK, &cmd, "exit_code == 0", file);
     }
 }
 

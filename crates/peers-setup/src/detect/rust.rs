@@ -1,6 +1,6 @@
 //! Cargo.
 
-use super::{Aim, Around, Gate, Place, has_table};
+use super::{Aim, Around, Place, has_table};
 
 const FILE: &str = "Cargo.toml";
 pub(super) const STACK: &str = "Rust";
@@ -19,27 +19,10 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     around.cargo = workspace;
     let all = if workspace { " --workspace" } else { "" };
     let locked = if place.has("Cargo.lock") && !place.ignores("Cargo.lock") { " --locked" } else { "" };
-    place.propose(&Gate {
-        aim: Aim::Tests,
-        stack: STACK,
-        cmd: &format!("cargo test{all}{locked}"),
-        pass_when: PASSED,
-        file: FILE,
-    });
-    place.propose(&Gate {
-        aim: Aim::Lint,
-        stack: STACK,
-        cmd: &format!("cargo clippy{all} --all-targets{locked} -- -D warnings"),
-        pass_when: "exit_code == 0",
-        file: FILE,
-    });
+    place.propose(Aim::Tests, STACK, &format!("cargo test{all}{locked}"), PASSED, FILE);
+    let lint = format!("cargo clippy{all} --all-targets{locked} -- -D warnings");
+    place.propose(Aim::Lint, STACK, &lint, "exit_code == 0", FILE);
     if let Some(file) = place.first(&["rustfmt.toml", ".rustfmt.toml"]) {
-        place.propose(&Gate {
-            aim: Aim::Format,
-            stack: STACK,
-            cmd: "cargo fmt --all --check",
-            pass_when: "exit_code == 0",
-            file,
-        });
+        place.propose(Aim::Format, STACK, "cargo fmt --all --check", "exit_code == 0", file);
     }
 }

@@ -1,6 +1,6 @@
 //! The gates that are usual for a language, for a work tree that has no manifest yet.
 
-use super::{Aim, Findings, Gate, Proposal, go, python, rust};
+use super::{Aim, Findings, Proposal, go, python, rust};
 
 /// A language that the operator names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,6 @@ pub fn usual(language: Language) -> Vec<Proposal> {
     };
     let file = format!("--lang {}", language.word());
     let mut found = Findings::default();
-    found.propose("", &Gate { aim: Aim::Tests, stack, cmd, pass_when, file: &file });
+    found.propose("", Aim::Tests, stack, cmd, pass_when, &file);
     found.into_detected().proposals
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use peers_model::exit;
-use peers_store::{Area, load};
+use peers_store::load;
 
 use super::*;
 use crate::world::{World, git, mode, snapshot};
@@ -606,16 +606,6 @@ fn a_path_that_cannot_stand_in_a_line_is_refused() {
 }
 
 #[test]
-fn siblings_whose_names_begin_alike_have_different_stores() {
-    let world = World::new();
-    let (one, two) = (world.repo("p/a"), world.repo("p/ab"));
-    let (first, second) = (world.init(&one), world.init(&two));
-    assert_ne!(first.store, second.store);
-    world.deinit(&one, true).unwrap();
-    assert!(world.agrees(&two));
-}
-
-#[test]
 fn a_linked_worktree_shares_the_store_of_its_project() {
     let world = World::new();
     let main = world.repo("main");
@@ -723,16 +713,6 @@ fn a_driver_is_written_into_the_config_and_accepted() {
     std::fs::write(repo.join(".peers/hooks/codex-hooks.json"), "{}").unwrap();
     let report = world.upgrade(&repo);
     assert!(has(&report, Action::Edit, ".peers/hooks/codex-hooks.json"), "{report:?}");
-}
-
-#[test]
-fn the_store_is_reachable_after_init() {
-    let world = World::new();
-    let repo = world.repo("repo");
-    let report = world.init(&repo);
-    let disk = world.place(&repo).open_store_disk().unwrap();
-    assert_eq!(disk.dir(Area::Store).unwrap().path(), report.store);
-    assert!(disk.dir(Area::Peers).is_some());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::lock::{Acquired, FileLock, Probe, Sharing};
 
 use super::super::{ScaffoldError, fault};
-use super::error::ProjectError;
+use super::site::{INTO_NONEMPTY, not_empty};
 
 /// Between the name and the random digits.
 const WORD: &[u8] = b".peers-new-";
@@ -76,9 +76,7 @@ impl Aside {
     pub(super) fn place(&self, into: &SafeDir, name: &OsStr) -> Result<(), ScaffoldError> {
         let outer = self.beside.subdir(&self.name)?;
         match outer.rename_new_into(TREE, into, name) {
-            Err(FileError::AlreadyExists { path }) => {
-                Err(ProjectError::NotEmpty { path, unborn: false }.into())
-            }
+            Err(FileError::AlreadyExists { path }) => Err(not_empty(&path, INTO_NONEMPTY)),
             placed => Ok(placed?),
         }
     }

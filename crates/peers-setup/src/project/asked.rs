@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use peers_core::plan;
+use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_place::file_exit;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::{Env, expand_home};
+use peers_sys::term;
 
 use super::super::ScaffoldError;
-use super::error::ProjectError;
-use super::{ProjectOptions, shown};
+use super::super::error::shown;
+use super::ProjectOptions;
 
 /// The mode that goes with a plan.
 const IMPLEMENT: &str = "implement";
@@ -26,34 +28,36 @@ pub(super) struct Asked {
 pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, ScaffoldError> {
     let ProjectOptions { spec, plan, modes, .. } = options;
     if plan.is_some() && spec.is_some() {
-        return Err(
-            ProjectError::usage("--plan and --spec exclude each other", "a plan says what to do").into()
-        );
+        return Err(usage("--plan and --spec exclude each other", "a plan says what to do"));
     }
     let modes = modes.as_deref().map(names).transpose()?.unwrap_or_default();
     let implement = modes.iter().any(|mode| mode == IMPLEMENT);
     if implement && plan.is_none() {
-        return Err(ProjectError::usage("the mode `implement` needs a plan", "`--plan FILE`").into());
+        return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
     if let Some(path) = plan {
         check_plan(path)?;
     }
     if !modes.is_empty() {
-        return Err(ProjectError::UnknownMode { names: modes }.into());
+        let named: Vec<_> = modes.iter().map(|name| format!("`{}`", term::line(name, 60))).collect();
+        return Err(ScaffoldError::refused(
+            exit::INVALID,
+            format!("there is no mode {}; this version has none yet", named.join(", ")),
+            "leave `--modes` out: goals are written into .peers/goals.yaml",
+        ));
     }
     if plan.is_some() {
-        return Err(ProjectError::usage(
+        return Err(usage(
             "--plan goes with the mode `implement`, which this version does not have yet",
             "the plan has no errors; `--spec` writes a text into SPEC.md",
-        )
-        .into());
+        ));
     }
     let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
     Ok(Asked { spec })
 }
 
 /// The names of modes in `a,b` and lists of it.
-fn names(words: &[String]) -> Result<Vec<String>, ProjectError> {
+fn names(words: &[String]) -> Result<Vec<String>, ScaffoldError> {
     let names: Vec<String> = words
         .iter()
         .flat_map(|word| word.split(','))
@@ -62,7 +66,7 @@ fn names(words: &[String]) -> Result<Vec<String>, ProjectError> {
         .map(str::to_owned)
         .collect();
     if names.is_empty() {
-        return Err(ProjectError::usage("--modes names no mode", "leave it out"));
+        return Err(usage("--modes names no mode", "leave it out"));
     }
     Ok(names)
 }
@@ -71,15 +75,24 @@ fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
     let (dir, name) = parent(path).ok_or_else(|| no_plan(path))?;
     let bytes = match SafeDir::open_shared(&dir).and_then(|dir| dir.read(&name, limits::CONFIG)) {
         Ok(bytes) => bytes,
-        Err(FileError::NotFound { .. }) => return Err(no_plan(path).into()),
+        Err(FileError::NotFound { .. }) => return Err(no_plan(path)),
         Err(error @ FileError::TooLarge { .. }) => {
-            let errors = vec![plan::Problem { line: 1, message: error.to_string() }];
-            return Err(ProjectError::Plan { path: path.to_owned(), errors }.into());
+            return Err(invalid(path, &[plan::Problem { line: 1, message: error.to_string() }]));
         }
         Err(error) => return Err(error.into()),
     };
-    let plan::Parsed { plan: _, errors, warnings: _ } = plan::parse(&bytes);
-    if errors.is_empty() { Ok(()) } else { Err(ProjectError::Plan { path: path.to_owned(), errors }.into()) }
+    let errors = plan::parse(&bytes).errors;
+    if errors.is_empty() { Ok(()) } else { Err(invalid(path, &errors)) }
+}
+
+/// The file is no plan: all that is wrong with it.
+fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
+    let lines: Vec<_> = errors
+        .iter()
+        .map(|error| format!("line {}: {}", error.line, term::line(&error.message, 300)))
+        .collect();
+    let message = format!("{} is not a valid plan: {}", shown(path), lines.join("; "));
+    ScaffoldError::plain(exit::INVALID, message)
 }
 
 /// The text itself that was given with `option`, or that of the file which it names.
@@ -88,9 +101,7 @@ fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
 /// It says nothing, or looks like the name of a file that is not there or no text.
 pub fn text_of(option: &str, spec: &str, env: &Env) -> Result<String, ScaffoldError> {
     if spec.trim().is_empty() {
-        return Err(
-            ProjectError::usage(format!("{option} says nothing"), "write the task, or name a file").into()
-        );
+        return Err(usage(format!("{option} says nothing"), "write the task, or name a file"));
     }
     if spec.contains(['\n', '\0']) {
         return Ok(spec.to_owned());
@@ -101,35 +112,34 @@ pub fn text_of(option: &str, spec: &str, env: &Env) -> Result<String, ScaffoldEr
         let word = !spec.contains(char::is_whitespace);
         let like_a_path = spec.starts_with(['.', '~', '/'])
             || (word && (spec.contains('/') || Path::new(spec).extension().is_some()));
-        return if like_a_path { Err(no_file(option, &path).into()) } else { Ok(spec.to_owned()) };
+        return if like_a_path { Err(no_file(option, &path)) } else { Ok(spec.to_owned()) };
     };
     let (dir, name) = parent(&real).ok_or_else(|| no_file(option, &path))?;
+    let refuse = |exit: u8, why: &str| Err(ScaffoldError::plain(exit, format!("{} {why}", shown(&path))));
     match SafeDir::open_shared(&dir).and_then(|dir| dir.read_text(&name, limits::CONFIG)) {
-        Ok(text) if text.trim().is_empty() => {
-            Err(ProjectError::File { path, why: "is empty", exit: exit::USAGE }.into())
-        }
+        Ok(text) if text.trim().is_empty() => refuse(exit::USAGE, "is empty"),
         Ok(text) => Ok(text),
         // A word may be the name of a directory by chance; one that is written like a path is not.
         Err(FileError::NotRegular { .. }) if !spec.contains('/') && !spec.starts_with(['.', '~']) => {
             Ok(spec.to_owned())
         }
-        Err(error @ FileError::NotUtf8 { .. }) => {
-            let exit = file_exit(&error);
-            Err(ProjectError::File { path, why: "is not UTF-8", exit }.into())
-        }
-        Err(FileError::NotRegular { .. }) => {
-            Err(ProjectError::File { path, why: "is not a file", exit: exit::USAGE }.into())
-        }
+        Err(error @ FileError::NotUtf8 { .. }) => refuse(file_exit(&error), "is not UTF-8"),
+        Err(FileError::NotRegular { .. }) => refuse(exit::USAGE, "is not a file"),
         Err(error) => Err(error.into()),
     }
 }
 
-fn no_plan(path: &Path) -> ProjectError {
-    ProjectError::usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
+/// Options that do not go together, or say nothing.
+fn usage(why: impl Into<String>, hint: impl Into<Step>) -> ScaffoldError {
+    ScaffoldError::refused(exit::USAGE, why, hint)
 }
 
-fn no_file(option: &str, path: &Path) -> ProjectError {
-    ProjectError::usage(
+fn no_plan(path: &Path) -> ScaffoldError {
+    usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
+}
+
+fn no_file(option: &str, path: &Path) -> ScaffoldError {
+    usage(
         format!("{} does not exist", shown(path)),
         format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )

@@ -10,12 +10,12 @@ use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::term;
 
+use super::super::error::shown;
 use super::super::{ScaffoldError, fault};
 use super::aside::{self, Aside};
 use super::asked::Asked;
-use super::error::ProjectError;
 use super::site::Git;
-use super::{Notice, import, shown};
+use super::{Notice, import};
 
 pub(super) const README: &str = "README.md";
 pub(super) const SPEC: &str = "SPEC.md";
@@ -114,7 +114,7 @@ impl<'a> Filler<'a> {
 
     fn repository(&self, work: &SafeDir) -> Result<PeerRepo, ScaffoldError> {
         let local = if self.inherited.is_none() { Some(&self.local) } else { None };
-        Ok(PeerRepo::create(work.path(), BRANCH, local).map_err(ProjectError::from)?)
+        Ok(PeerRepo::create(work.path(), BRANCH, local)?)
     }
 
     fn author(&self) -> Author {
@@ -125,8 +125,7 @@ impl<'a> Filler<'a> {
     fn first(&mut self, repo: &PeerRepo) -> Result<FirstCommit, ScaffoldError> {
         fault::at("commit")?;
         let excludes = peers_git::operator_excludes();
-        let first =
-            repo.commit_first(SUBJECT, &self.author(), excludes.as_deref()).map_err(ProjectError::from)?;
+        let first = repo.commit_first(SUBJECT, &self.author(), excludes.as_deref())?;
         for notice in import::notices(repo, &first) {
             (self.notices)(notice);
         }

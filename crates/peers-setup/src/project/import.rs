@@ -26,12 +26,8 @@ pub(super) fn notices(repo: &PeerRepo, first: &FirstCommit) -> Vec<Notice> {
     let mut notices = Vec::new();
     let mut tell = |code, paths: &[String], what: &str| {
         if !paths.is_empty() {
-            let named = paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = match paths.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            notices.push(Notice { code, message: format!("{what}: {named}{more}") });
+            let named = term::first_of(paths.len(), paths.iter().take(NAMED).cloned());
+            notices.push(Notice { code, message: format!("{what}: {named}") });
         }
     };
     let (mut secrets, mut large) = (Vec::new(), Vec::new());

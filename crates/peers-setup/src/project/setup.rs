@@ -52,10 +52,7 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         driver: options.driver,
         language: options.language,
         gates: options.gates.clone(),
-        no_commit: false,
         settings: options.settings.clone(),
-        agents: Vec::new(),
-        task: None,
-        install: false,
+        ..InitOptions::default()
     }
 }

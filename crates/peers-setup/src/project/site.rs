@@ -5,19 +5,20 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use peers_git::{PeerRepo, RepoError};
-use peers_model::limits;
+use peers_model::command::Step;
+use peers_model::{exit, limits};
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_store::layout::store::{JOURNAL, PROJECT};
 use peers_sys::dir::{FileError, Kind, SafeDir};
 use peers_sys::env::Env;
 
+use super::super::error::{quoted, shown};
 use super::super::settings::configure;
 use super::super::{Existing, ScaffoldError, gates, target};
+use super::ProjectOptions;
 use super::aside::is_aside;
-use super::error::ProjectError;
 use super::fill::{README, SPEC, readme};
 use super::setup;
-use super::{ProjectOptions, shown};
 
 /// Names of a directory that are looked at to see whether it is empty.
 const NAMES: usize = 100;
@@ -46,24 +47,22 @@ pub(super) enum Git {
 pub(super) fn look(options: &ProjectOptions, spec: Option<&str>, env: &Env) -> Result<Site, ScaffoldError> {
     let asked = &options.target;
     match asked.canonicalize() {
-        Ok(path) => there(path, options, spec, env),
+        Ok(path) => there(&path, options, spec, env),
         Err(error) if error.kind() == ErrorKind::NotFound => new(asked, options, env),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            Err(ProjectError::NotADirectory { path: asked.clone() }.into())
-        }
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(not_a_directory(asked)),
         Err(source) => Err(FileError::Io { path: asked.clone(), op: "look at", source }.into()),
     }
 }
 
 fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, ScaffoldError> {
-    let name = asked.file_name().ok_or_else(|| ProjectError::NoParent { path: asked.to_owned() })?;
+    let name = asked.file_name().ok_or_else(|| no_parent(asked))?;
     let parent = asked.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let parent = parent.canonicalize().map_err(|_| ProjectError::NoParent { path: parent.to_owned() })?;
+    let parent = parent.canonicalize().map_err(|_| no_parent(parent))?;
     let path = parent.join(name);
     let parent = SafeDir::open_shared(parent)?;
     if parent.stat(name)?.is_some() {
         // A link that leads nowhere.
-        return Err(ProjectError::NotADirectory { path }.into());
+        return Err(not_a_directory(&path));
     }
     target::allowed(&path, env)?;
     configure(None, &[], &options.settings)?;
@@ -71,21 +70,23 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
     {
-        return Err(ProjectError::StoreThere { path, store }.into());
+        return Err(ScaffoldError::refused(
+            exit::REFUSED,
+            format!("the trusted store {} belongs to an earlier project at {}", shown(&store), shown(&path)),
+            "put the directory back, or let `--overwrite-peers` move that history aside and start over",
+        ));
     }
     Ok(Site::New { parent, name: name.to_owned(), path })
 }
 
 fn there(
-    path: PathBuf,
+    path: &Path,
     options: &ProjectOptions,
     spec: Option<&str>,
     env: &Env,
 ) -> Result<Site, ScaffoldError> {
-    let Ok(work) = SafeDir::open_shared(&path) else {
-        return Err(ProjectError::NotADirectory { path }.into());
-    };
-    let path = target::admitted(&path, env)?;
+    let Ok(work) = SafeDir::open_shared(path) else { return Err(not_a_directory(path)) };
+    let path = target::admitted(path, env)?;
     let git = git(&path, &work)?;
     if git != Git::Born {
         if has_files(&work, spec)? {
@@ -96,22 +97,26 @@ fn there(
                     // A repository that git does not take for one.
                     ScaffoldError::Outside { path, top: Some(top) }
                 } else {
-                    ProjectError::Inside { path, top }.into()
+                    let message = format!("{} is not the top of a git repository", shown(&path));
+                    let hint = "agents work at the top of a repository: `peers-ctl new {}`";
+                    let hint = Step::text(hint, &[&top.to_string_lossy()]);
+                    ScaffoldError::refused(exit::INVALID, message, hint)
                 });
             }
             if !options.into_nonempty {
-                return Err(ProjectError::NotEmpty { path, unborn: git == Git::Unborn }.into());
+                let unborn = "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit";
+                return Err(not_empty(&path, if git == Git::Unborn { unborn } else { INTO_NONEMPTY }));
             }
         }
         check_files(&work, spec)?;
     } else if let Some(spec) = spec
         && work.read_opt(SPEC, limits::CONFIG).ok().flatten().as_deref() != Some(spec.as_bytes())
     {
-        return Err(ProjectError::usage(
+        return Err(ScaffoldError::refused(
+            exit::USAGE,
             format!("{} has a history of its own, and --spec writes SPEC.md for a new one", shown(&path)),
             "write SPEC.md yourself and commit it",
-        )
-        .into());
+        ));
     }
     let existing = existing(&path, &work, git, options, env)?;
     if git == Git::Absent {
@@ -167,7 +172,9 @@ fn check_files(work: &SafeDir, spec: Option<&str>) -> Result<(), ScaffoldError> 
         Ok(None) => Ok(()),
         Ok(Some(bytes)) if bytes == spec.as_bytes() => Ok(()),
         Ok(Some(_)) | Err(FileError::TooLarge { .. }) => {
-            Err(ProjectError::SpecThere { path: path(SPEC) }.into())
+            let message = format!("{} exists with other content", shown(&path(SPEC)));
+            let hint = "leave `--spec` out, or move the file out of the way";
+            Err(ScaffoldError::refused(exit::CONFLICT, message, hint))
         }
         Err(error) => Err(error.into()),
     }
@@ -190,7 +197,7 @@ fn existing(
         Some(Kind::Dir) if git != Git::Absent => {}
         Some(Kind::Symlink) => return Err(ScaffoldError::Link { name: PEERS_DIR }),
         Some(Kind::Dir | Kind::File | Kind::Special) => {
-            return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+            return Err(set_up_already(path));
         }
     }
     let place = Place::locate(path, env)?;
@@ -200,13 +207,41 @@ fn existing(
         None => return Err(place.no_store(true).into()),
         Some(store) if store.stat(PROJECT)?.is_none() && place.is_cloned() => return Ok(Existing::Refuse),
         Some(store) if store.stat(JOURNAL)?.is_some() => {
-            return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+            return Err(set_up_already(path));
         }
         Some(_) => {}
     }
     let report = setup::would(path, Existing::Upgrade, options, env)?;
     if report.changes.is_empty() {
-        return Err(ProjectError::SetUp { path: path.to_owned() }.into());
+        return Err(set_up_already(path));
     }
     Ok(Existing::Upgrade)
+}
+
+/// What helps with a directory that has files and no repository.
+pub(super) const INTO_NONEMPTY: &str =
+    "`--into-nonempty` makes a repository of it, with all that is there in the first commit";
+
+/// It has files, and no commit.
+pub(super) fn not_empty(path: &Path, hint: &'static str) -> ScaffoldError {
+    ScaffoldError::refused(exit::CONFLICT, format!("{} is not empty", shown(path)), hint)
+}
+
+fn not_a_directory(path: &Path) -> ScaffoldError {
+    let message = format!("{} is not a directory", shown(path));
+    ScaffoldError::refused(exit::USAGE, message, "name a directory, or a name that is free")
+}
+
+/// The directory that it would be in is not there.
+fn no_parent(path: &Path) -> ScaffoldError {
+    let hint = format!("`mkdir -p {}` makes it", quoted(path));
+    ScaffoldError::refused(exit::USAGE, format!("{} does not exist", shown(path)), hint)
+}
+
+fn set_up_already(path: &Path) -> ScaffoldError {
+    let hint = Step::text(
+        "`peers-ctl add {}` registers it; `--overwrite-peers` moves its `.peers` aside and starts over",
+        &[&path.to_string_lossy()],
+    );
+    ScaffoldError::refused(exit::CONFLICT, format!("{} is set up for peers already", shown(path)), hint)
 }

@@ -17,7 +17,7 @@ use peers_model::record::OperatorOp;
 use peers_model::{RunRequest, exit};
 use peers_place::{PEERS_DIR, Place};
 use peers_run::boot::RunOptions;
-use peers_setup::{DeinitOptions, Existing, Gates, InitOptions};
+use peers_setup::{DeinitOptions, InitOptions};
 use peers_store::accept;
 use peers_store::layout::peers;
 use peers_sys::dir::{FileMode, SafeDir};
@@ -149,19 +149,7 @@ impl Demo {
             self.write(&root, &format!("scripts/{peer}.yaml"), &script)?;
         }
         self.first_commit(cx)?;
-        let options = InitOptions {
-            target: self.repo.clone(),
-            existing: Existing::Refuse,
-            dry_run: false,
-            driver: None,
-            language: None,
-            gates: Gates::Placeholder,
-            no_commit: false,
-            settings: Vec::new(),
-            agents: Vec::new(),
-            task: None,
-            install: false,
-        };
+        let options = InitOptions { target: self.repo.clone(), ..InitOptions::default() };
         let report = peers_setup::init(&options, &cx.env)?;
         for note in report.notes {
             cx.out.advise(Step::from("note: ").join(note));

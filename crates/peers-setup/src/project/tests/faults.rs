@@ -30,7 +30,7 @@ fn everywhere(prepare: impl Fn(&World) -> ProjectOptions, commits: &[&str], leas
             None => assert_eq!(cut, Cut::Kill, "{place}"),
             Some(done) => {
                 let error = done.expect_err(place);
-                let half = matches!(&error, ScaffoldError::Project(ProjectError::CutShort { .. }));
+                let half = matches!(&error, ScaffoldError::CutShort { .. });
                 if !was_there {
                     assert_eq!(half, asked.target.exists(), "{place}: {error}");
                     assert!(!half || log(&asked.target) == [SCAFFOLD], "{place}");
