@@ -50,8 +50,7 @@ fn a_session_is_started_once_and_ended_once() {
     assert_eq!(windows, "watch 3\nann 1\nben 1\n");
     let panes = server.tmux(&["list-panes", "-t", "=peers-repo:watch", "-F", "#{pane_start_command}"]);
     assert_eq!(panes.lines().filter(|pane| pane.contains("watch")).count(), 3, "{panes}");
-    let again = server.peers("up").exits(4);
-    assert!(again.err.contains("`peers tmux down`"), "{}", again.err);
+    server.peers("up").exits(4).err_has("`peers tmux down`");
     server.peers("down").exits(0);
     server.peers("down").exits(1);
 }
@@ -86,12 +85,8 @@ fn no_session_is_made_of_what_nobody_accepted_or_what_is_not_there() {
     world.write(".peers/config.yaml", &missing);
     world.accept(&[]);
     let refused = up().exits(6);
-    assert!(
-        refused.err.contains("peer `ben`: ") && refused.err.contains("/nowhere/codex"),
-        "{}",
-        refused.err
-    );
-    assert!(refused.err.contains("nothing was started") && !refused.err.contains("`ann`"), "{}", refused.err);
+    refused.err_has("peer `ben`: ").err_has("/nowhere/codex");
+    refused.err_has("nothing was started").err_lacks("`ann`");
     assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
 }
 

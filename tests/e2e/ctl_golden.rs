@@ -155,8 +155,7 @@ fn ran() -> Fleet {
         world.script(peer, &script);
     }
     let fleet = Fleet::of(world);
-    fleet.ctl(&["start", "--max-ticks", "2"]).exits(0);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "2"]);
     fleet
 }
 

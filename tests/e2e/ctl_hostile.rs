@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, controller, send_to};
-use crate::support::{Ended, World};
+use crate::ctl_fleet::{Fleet, controller, pid_in, send_to};
+use crate::support::{Ended, World, heard};
 
 /// Escape sequences of seven and of eight bits, what turns text around, what cannot be seen.
 const NASTY: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{202e}gnp\u{2066}\u{200b}\u{feff}\u{7f}\u{8}\r!";
@@ -48,8 +48,7 @@ pub(crate) fn limited(mut command: Command) -> Option<Ended> {
 }
 
 /// Every command that only looks, with the forms that are not for programs alone.
-fn reads(fleet: &Fleet) -> Vec<(Vec<String>, bool)> {
-    let repo = fleet.at("");
+fn reads() -> Vec<(Vec<String>, bool)> {
     let mut all: Vec<(Vec<String>, bool)> = Vec::new();
     for (line, json) in [
         ("list", true),
@@ -80,7 +79,6 @@ fn reads(fleet: &Fleet) -> Vec<(Vec<String>, bool)> {
             all.push(([words, vec!["--json".to_owned()]].concat(), true));
         }
     }
-    assert!(repo.is_dir());
     all
 }
 
@@ -153,9 +151,7 @@ fn ran() -> Fleet {
         {"handoff": {"subject": format!("Done {NASTY}"), "self_review": NASTY, "trailers": {"Peer-Status": "handoff", "Odd": NASTY}}}
     ]);
     let script = json!({"after": "repeat", "turns": [turn]}).to_string();
-    for peer in ["ann", "ben"] {
-        world.script(peer, &script);
-    }
+    world.scripts(&script);
     let fleet = Fleet::of(world);
     fleet.ctl(&["start", "--max-ticks", "3"]).exits(0);
     fleet.ctl(&["wait", "--timeout", "2m"]);
@@ -198,7 +194,7 @@ fn what_agents_say_of_anything_is_shown_without_what_moves_a_terminal() {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, format!("{text}{NASTY}\n=== {NASTY} run {NASTY}: peers run {NASTY}\n{NASTY}\n"))
         .unwrap();
-    all_is_well(&fleet, &reads(&fleet), "escapes");
+    all_is_well(&fleet, &reads(), "escapes");
     for words in [
         &["status", "--all"][..],
         &["doctor", "--all"],
@@ -279,8 +275,7 @@ fn nothing_of_a_planted_git_directory_is_executed() {
     for (what, more) in corpus {
         std::fs::write(fleet.at(".git/config"), format!("{plain}{more}")).unwrap();
         // One with everything gets every command; the others those that look at most.
-        let commands =
-            if what == "everything" || what == "drivers" { reads(&fleet) } else { few(reads(&fleet)) };
+        let commands = if what == "everything" || what == "drivers" { reads() } else { few(reads()) };
         all_is_well(&fleet, &commands, what);
         let hit = std::fs::read_to_string(&canary).unwrap_or_default();
         assert_eq!(hit, "", "{what}");
@@ -337,7 +332,7 @@ fn in_place_of_each(kind: &str, put: impl Fn(&Fleet, &Path)) {
         // What stands there by now may have been made by a look in between.
         std::fs::rename(&path, &kept).unwrap();
         put(&fleet, &path);
-        all_is_well(&fleet, &few(reads(&fleet)), &told);
+        all_is_well(&fleet, &few(reads()), &told);
         let gone = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
         gone.unwrap_or_else(|e| panic!("{told}: {e}"));
         std::fs::rename(&kept, &path).unwrap();
@@ -377,7 +372,7 @@ fn every_command_ends_where_all_that_agents_can_write_are_pipes() {
         std::fs::remove_file(&path).unwrap();
         fleet.fifo(&path);
     }
-    all_is_well(&fleet, &reads(&fleet), "pipes everywhere");
+    all_is_well(&fleet, &reads(), "pipes everywhere");
 }
 
 #[test]
@@ -398,14 +393,14 @@ fn ten_thousand_bad_lines_are_passed_over() {
     for path in files(&fleet.at(".peers/log")) {
         std::fs::write(path, &bad).unwrap();
     }
-    all_is_well(&fleet, &reads(&fleet), "a mirror of bad lines");
+    all_is_well(&fleet, &reads(), "a mirror of bad lines");
     // The journal of the store itself is damaged.
     let journal = fleet.store().join("journal/000001.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, format!("{text}{bad}")).unwrap();
-    all_is_well(&fleet, &reads(&fleet), "a journal with bad lines");
+    all_is_well(&fleet, &reads(), "a journal with bad lines");
     std::fs::write(&journal, &bad).unwrap();
-    all_is_well(&fleet, &few(reads(&fleet)), "a journal of bad lines");
+    all_is_well(&fleet, &few(reads()), "a journal of bad lines");
     let done = fleet.ctl(&["status", "demo"]);
     assert_eq!(done.code, Some(3), "{}{}", done.out, done.err);
 }
@@ -428,7 +423,7 @@ fn json_that_is_nested_without_an_end_is_no_harm() {
         let before = std::fs::read(&path).unwrap();
         for text in &deep {
             std::fs::write(&path, text).unwrap();
-            all_is_well(&fleet, &few(reads(&fleet)), &format!("deep JSON in {}", path.display()));
+            all_is_well(&fleet, &few(reads()), &format!("deep JSON in {}", path.display()));
         }
         std::fs::write(&path, before).unwrap();
     }
@@ -441,20 +436,12 @@ fn what_somebody_wrote_of_a_stop_says_nothing() {
     for planted in ["complete 2026-03-04T21:10:00.000Z\n", "budget:max_usd x\n", "interrupted x\n"] {
         let fleet = Fleet::hanging();
         let started = fleet.start(&[]);
-        crate::support::heard(&fleet.path("pipe"));
+        heard(&fleet.path("pipe"));
         fleet.write(".peers/last-stop-reason.txt", planted);
         assert_eq!(fleet.row("demo")["state"], "running");
-        let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
-        assert!(crate::ctl_fleet::send(pid, "KILL"));
-        while crate::ctl_fleet::lives(pid) || fleet.locked() {
-            std::thread::yield_now();
-        }
-        let row = fleet.row("demo");
-        assert_eq!(
-            (&row["state"], &row["outcome"]),
-            (&"crashed".into(), &"killed".into()),
-            "{planted}: {row}"
-        );
+        let pid = pid_in(&started);
+        fleet.kill(pid);
+        fleet.stands("crashed", "killed");
     }
 }
 
@@ -464,7 +451,7 @@ type Planting = fn(&Fleet, &Path);
 fn a_lock_that_cannot_be_looked_at_makes_no_loop_crashed() {
     let fleet = Fleet::hanging();
     fleet.start(&[]);
-    crate::support::heard(&fleet.path("pipe"));
+    heard(&fleet.path("pipe"));
     let (lock, kept) = (fleet.store().join("run.lock"), fleet.path("kept"));
     let kinds: [(&str, Planting); 4] = [
         ("a FIFO", |fleet, path| drop(fleet.fifo(path))),

@@ -36,6 +36,11 @@ impl Ended {
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
+    /// How a command in the background ended.
+    pub(crate) fn waited(child: Child) -> Self {
+        Self::of(&child.wait_with_output().unwrap())
+    }
+
     /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
@@ -49,6 +54,36 @@ impl Ended {
         let value: Value = serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}", self.out));
         assert_eq!(value["schema"], schema, "{}", self.out);
         value
+    }
+
+    /// Asserts that this stands on standard output.
+    #[track_caller]
+    pub(crate) fn out_has(&self, text: &str) -> &Self {
+        self.holds(&self.out, text, true)
+    }
+
+    /// Asserts that this does not stand on standard output.
+    #[track_caller]
+    pub(crate) fn out_lacks(&self, text: &str) -> &Self {
+        self.holds(&self.out, text, false)
+    }
+
+    /// Asserts that this stands on standard error.
+    #[track_caller]
+    pub(crate) fn err_has(&self, text: &str) -> &Self {
+        self.holds(&self.err, text, true)
+    }
+
+    /// Asserts that this does not stand on standard error.
+    #[track_caller]
+    pub(crate) fn err_lacks(&self, text: &str) -> &Self {
+        self.holds(&self.err, text, false)
+    }
+
+    #[track_caller]
+    fn holds(&self, stream: &str, text: &str, expected: bool) -> &Self {
+        assert_eq!(stream.contains(text), expected, "`{text}` in:\n{stream}\nof {self:?}");
+        self
     }
 
     pub(crate) fn last_line(&self) -> &str {
@@ -116,8 +151,7 @@ impl World {
         world.write(".peers/goals.yaml", &goals(&[("real", gate)]));
         world.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
         world.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
-        world.write(".peers/config.yaml", &world.config(""));
-        world.accept(&[]);
+        world.accept_config("");
         world
     }
 
@@ -135,6 +169,13 @@ impl World {
 
     pub(crate) fn script(&self, peer: &str, text: &str) {
         std::fs::write(self.path(&format!("scripts/{peer}.yaml")), text).unwrap();
+    }
+
+    /// The same script for both peers.
+    pub(crate) fn scripts(&self, text: &str) {
+        for peer in ["ann", "ben"] {
+            self.script(peer, text);
+        }
     }
 
     /// Makes a FIFO; a name without a directory lies below the temporary directory.
@@ -196,6 +237,12 @@ impl World {
         Ended::of(&self.command(program()).args(args).output().unwrap())
     }
 
+    /// `peers ARGS` in the background, with both streams kept.
+    pub(crate) fn spawned(&self, args: &[&str]) -> Child {
+        let mut command = self.command(program());
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
     /// `peers-ctl ARGS` in the repository.
     pub(crate) fn ctl(&self, args: &[&str]) -> Ended {
         Ended::of(&self.command(program().with_file_name("peers-ctl")).args(args).output().unwrap())
@@ -255,6 +302,20 @@ impl World {
         self.peers(&[&args[..], &["--widen", digest]].concat()).exits(0)
     }
 
+    /// Writes goals with these gates and nothing else, and accepts them.
+    #[track_caller]
+    pub(crate) fn accept_goals(&self, gates: &[(&str, &str)]) {
+        self.write(".peers/goals.yaml", &goals(gates));
+        self.accept(&[]);
+    }
+
+    /// Writes a configuration of the two scripted peers, and accepts it.
+    #[track_caller]
+    pub(crate) fn accept_config(&self, more: &str) {
+        self.write(".peers/config.yaml", &self.config(more));
+        self.accept(&[]);
+    }
+
     /// `git ARGS` in the repository; its output without the last line end.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
@@ -293,6 +354,14 @@ impl World {
     /// The records of one kind.
     pub(crate) fn records(&self, event: &str) -> Vec<Value> {
         self.journal().into_iter().filter(|record| record["event"] == event).collect()
+    }
+}
+
+/// Asserts that these fields of an object have these values.
+#[track_caller]
+pub(crate) fn holds(object: &Value, fields: &Value) {
+    for (key, value) in fields.as_object().unwrap() {
+        assert_eq!(&object[key], value, "{key} of {object}");
     }
 }
 
