@@ -1,6 +1,5 @@
 //! `peers doctor`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -9,16 +8,12 @@ use crate::support::{Ended, World, program};
 
 /// Lays down a program in a directory that stands first in `PATH`.
 fn tool(world: &World, name: &str, script: &str) {
-    let dir = world.path("bin");
-    std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.executable(&format!("bin/{name}"), script);
 }
 
 fn doctor(world: &World, vars: &[(&str, &str)]) -> Ended {
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", world.path("bin").display());
     let mut command = world.command(program());
+    let path = World::search_path(&world.path("bin"));
     command.args(["doctor", "--json"]).env("PATH", path).envs(vars.iter().copied());
     Ended::of(&command.output().unwrap())
 }

@@ -40,10 +40,9 @@ fn command(text: &str, begin: &str) -> String {
 
 /// A command from a text, as somebody would paste it.
 fn pasted(world: &World, dir: &Path, line: &str) -> Ended {
-    let path = std::env::var("PATH").unwrap();
-    let here = program().parent().unwrap().display().to_string();
     let mut shell = world.command("sh");
-    shell.arg("-c").arg(line).current_dir(dir).env("PATH", format!("{here}:{path}"));
+    let path = World::search_path(program().parent().unwrap());
+    shell.arg("-c").arg(line).current_dir(dir).env("PATH", path);
     Ended::of(&shell.output().unwrap())
 }
 

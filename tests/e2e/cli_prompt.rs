@@ -1,8 +1,5 @@
 //! `peers prompt`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
 use serde_json::Value;
 
 use crate::support::{World, heard};
@@ -12,25 +9,6 @@ fn without_nonce(prompt: &str) -> String {
     let nonce = prompt.split("a line `<<<peers-data ").nth(1).unwrap().split(' ').next().unwrap();
     assert_eq!(nonce.len(), 16, "{prompt}");
     prompt.replace(nonce, "NONCE")
-}
-
-fn contents(dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            contents(&path, into);
-        } else {
-            into.insert(path.clone(), std::fs::read(&path).unwrap());
-        }
-    }
-}
-
-/// Every file of the repository, of the trusted store and of the home.
-fn everything(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    contents(&world.at(""), &mut found);
-    contents(&world.path("home"), &mut found);
-    found
 }
 
 #[test]
@@ -45,14 +23,13 @@ fn what_is_shown_is_what_is_sent_and_showing_it_writes_nothing() {
     );
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     world.write("left.txt", "mine\n");
-    let before = everything(&world);
+    let before = world.everything();
     let shown = world.peers(&["prompt", "--full"]).exits(0);
     shown.err_has("`real` is judged first");
     world.peers(&["prompt"]).exits(0);
     world.peers(&["prompt", "--json", "--peer", "ann"]).exits(0);
-    let after = everything(&world);
-    let differs = |(path, bytes): &(&PathBuf, &Vec<u8>)| before.get(*path) != Some(*bytes);
-    let written: Vec<_> = after.iter().filter(differs).map(|(path, _)| path).collect();
+    let after = world.everything();
+    let written: Vec<_> = after.iter().filter(|(path, held)| before.get(*path) != Some(held)).collect();
     assert!(written.is_empty() && after.len() == before.len(), "{written:?}");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     let sent = world.read(".peers/log/prompts/tick-00002-ben.txt");
@@ -110,29 +87,6 @@ fn a_loop_that_would_stop_is_told() {
     let found = world.peers(&["prompt", "--json"]).exits(0);
     found.err_has("no prompt is sent: the loop stops with `budget:max_iterations`");
     assert_eq!(found.json("peers.prompt/1")["next"]["reason"], "budget:max_iterations");
-}
-
-#[test]
-fn what_a_turn_costs_is_the_median_of_what_is_known() {
-    let world = World::ready("true");
-    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
-    let config = config.replacen("\"]\n", "\",\"--output-format\",\"stream-json\",\"--verbose\"]\n", 1);
-    world.write(".peers/config.yaml", &config);
-    let turn = |usd: &str| {
-        format!(
-            "- - emit: {{usage: {{input: 100, output: 20, usd: {usd}}}}}\n  - write: {{path: a.txt, append: x}}\n  - handoff: Work\n"
-        )
-    };
-    let script = format!("turns:\n{}{}{}", turn("0.50"), turn("3.00"), turn("0.75"));
-    world.script("ann", &script);
-    world.accept(&[]);
-    world.peers(&["run", "--max-ticks", "5"]).exits(0);
-    let page = world.peers(&["prompt", "--peer", "ann"]).exits(0).out;
-    assert!(
-        page.contains("the last ones of `ann` cost $0.75 (median of 3) and used 120 tokens (median of 3)"),
-        "{page}"
-    );
-    world.peers(&["prompt", "--peer", "ben"]).exits(0).out_has("what they cost is not known");
 }
 
 #[test]

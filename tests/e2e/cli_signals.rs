@@ -1,7 +1,7 @@
 //! A loop that is told to stop, and one that is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use crate::support::{Ended, World, heard, holds, program};
 
@@ -205,9 +205,7 @@ fn a_verification_that_is_interrupted_says_so_and_leaves_no_older_report() {
     let gate = format!("echo up > {}; cat {}", up.display(), never.display());
     world.accept_goals(&[("real", &gate)]);
     world.write(".peers/VERIFY.md", "all green");
-    let mut command = world.command(program());
-    command.args(["verify", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    let child = world.spawned(&["verify", "--json"]);
     heard(&up);
     signal(&world, &child, "TERM");
     let done = Ended::waited(child).exits(143);

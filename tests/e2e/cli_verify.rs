@@ -291,20 +291,6 @@ fn the_file_that_a_gate_changed_is_named_and_none_that_was_changed_before() {
 }
 
 #[test]
-fn no_report_takes_the_place_of_a_file_of_ours_or_of_the_other_report() {
-    let world = World::ready("true");
-    std::fs::create_dir(world.at("r")).unwrap();
-    for name in [".peers/state.json", ".peers/accepted.json", ".peers/schema/goals.json", ".peers/log/x.json"]
-    {
-        let before = std::fs::read(world.at(name)).ok();
-        world.peers(&["verify", "--sarif", name]).exits(2).err_has("cannot hold a report");
-        assert_eq!(std::fs::read(world.at(name)).ok(), before, "{name}");
-    }
-    world.peers(&["verify", "--junit", "r/j", "--sarif", "r/../r/j"]).exits(2).err_has("name one file");
-    world.peers(&["verify", "--junit", "r/j", "--sarif", "r/s"]).exits(0);
-}
-
-#[test]
 fn goals_that_cannot_be_read_are_an_error_and_no_verdict() {
     let world = World::ready("true");
     world.peers(&["verify"]).exits(0);
@@ -503,7 +489,7 @@ fn a_virtual_environment_on_the_path_is_named_with_what_the_gate_writes_instead(
     world.commit("Ignore");
     world.write(".venv/bin/mytool", "#!/bin/sh\n");
     let bin = world.at(".venv/bin").canonicalize().unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let path = World::search_path(&bin);
     let run =
         |args: &[&str]| Ended::of(&world.command(program()).args(args).env("PATH", &path).output().unwrap());
     let what = format!("`{}` on your PATH lies in the repository, so gates do not get it", bin.display());

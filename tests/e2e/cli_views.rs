@@ -54,17 +54,6 @@ fn a_review_of_what_was_changed_since_is_not_shown_as_green() {
 }
 
 #[test]
-fn the_bug_ledger_is_counted_in_the_status() {
-    let world = World::ready("true");
-    world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    let report = "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\", \"title\": \"It breaks\"}\n\nBug-Report: BUG-1\n";
-    world.git(&["commit", "-q", "--allow-empty", "-m", report]);
-    world.peers(&["status"]).exits(0).out_has("bugs:      1 open, 1 of them blocking; 1 reported\n");
-    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
-    assert_eq!(json["bugs"]["value"]["blocking"], 1);
-}
-
-#[test]
 fn status_shows_gates_and_peers_and_writes_nothing() {
     let world = World::ready("echo why not; exit 1");
     world.peers(&["run", "--max-ticks", "2"]).exits(0);
@@ -148,21 +137,4 @@ fn without_the_directory_for_people_what_writes_there_says_so() {
     for command in [&["report"][..], &["state", "rebuild"]] {
         world.peers(command).exits(3).err_has("there is no .peers directory\nhint: run `peers init`");
     }
-}
-
-#[test]
-fn all_uncommitted_paths_are_counted_though_only_some_are_named() {
-    let world = World::ready("true");
-    world.peers(&["tick"]).exits(0);
-    for n in 0..40 {
-        world.write(&format!("left/{n:02}"), "");
-    }
-    let status = world.peers(&["status"]).exits(0).out;
-    assert!(
-        status.contains("40 uncommitted paths: ?? left/00, ") && status.contains("and 30 more"),
-        "{status}"
-    );
-    let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
-    let core = &json["loop"]["value"];
-    assert_eq!((&core["dirty_count"], core["dirty"].as_array().map(Vec::len)), (&40.into(), Some(30)));
 }

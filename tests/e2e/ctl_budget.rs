@@ -1,7 +1,5 @@
 //! Budgets of loops in the background: what the operator said last holds.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
 use crate::ctl_fleet::{Fleet, controller, lives, pid_in};
@@ -190,10 +188,7 @@ fn without_a_cap_more_is_counted_from_what_is_spent() {
 
 /// A `peers` of which this is done before it becomes the real one.
 fn wrapped(fleet: &Fleet, script: &str) -> Ended {
-    let bin = fleet.path("wrapper");
-    let text = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", program().display());
-    std::fs::write(&bin, text).unwrap();
-    std::fs::set_permissions(&bin, PermissionsExt::from_mode(0o755)).unwrap();
+    let bin = fleet.executable("wrapper", &format!("{script}\nexec {} \"$@\"", program().display()));
     let mut command = fleet.command(controller());
     Ended::of(&command.args(["start", "demo"]).env("PEERS_CTL_PEERS_BIN", &bin).output().unwrap())
 }

@@ -1,17 +1,11 @@
 //! Everything that an agent, or whoever can write into a repository, can leave for a controller that only looks:
 //! nothing of it is executed, waited for, followed or printed as it is.
 
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, controller, pid_in, send_to};
+use crate::ctl_fleet::{Fleet, controller, pid_in};
 use crate::support::{Ended, World, heard};
 
 /// Escape sequences of seven and of eight bits, what turns text around, what cannot be seen.
@@ -19,32 +13,12 @@ const NASTY: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{202e}gnp\u{2066}\u{
 /// What lies in files that are not ours to show.
 const SECRET: &str = "the-secret-of-another-file";
 
-/// A command in a group of its own, which is killed where it does not end by itself: `None` then.
-pub(crate) fn limited(mut command: Command) -> Option<Ended> {
-    use std::process::Stdio;
-    let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = child.id();
-    let (over, waits) = mpsc::channel();
-    let limit = std::thread::spawn(move || {
-        let late = waits.recv_timeout(Duration::from_mins(2)).is_err();
-        if late {
-            let _gone = send_to(&format!("-{pid}"), "KILL");
-        }
-        late
-    });
-    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let told = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        err.read_to_end(&mut text).map(|_| text)
-    });
-    let mut said = Vec::new();
-    out.read_to_end(&mut said).unwrap();
-    let (err, status) = (told.join().unwrap().unwrap(), child.wait().unwrap());
-    // It may have been given up meanwhile.
-    let _given_up = over.send(());
-    let late = limit.join().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    (!late).then(|| Ended { code: status.code(), out: text(said), err: text(err) })
+/// `peers-ctl WORDS`, killed with all that it began where it does not end by itself: `None` then.
+fn limited(fleet: &Fleet, words: &[String]) -> Option<Ended> {
+    let mut command = fleet.command("timeout");
+    command.args(["--signal=KILL", "120"]).arg(controller()).args(words);
+    let done = Ended::of(&command.output().unwrap());
+    done.code.is_some_and(|code| code != 137).then_some(done)
 }
 
 /// Every command that only looks, with the forms that are not for programs alone.
@@ -104,10 +78,8 @@ fn unfit(text: &str) -> Option<char> {
 #[track_caller]
 fn all_is_well(fleet: &Fleet, commands: &[(Vec<String>, bool)], what: &str) {
     for (words, json) in commands {
-        let mut command = fleet.command(controller());
-        command.args(words);
         let told = format!("{what}: peers-ctl {}", words.join(" "));
-        let done = limited(command).unwrap_or_else(|| panic!("{told}: it hangs"));
+        let done = limited(fleet, words).unwrap_or_else(|| panic!("{told}: it hangs"));
         let known = [0, 1, 3, 4, 5, 6, 7, 10, 11, 13, 70, 124];
         let code = done.code.unwrap_or_else(|| panic!("{told}: it died\n{}", done.err));
         assert!(known.contains(&code), "{told}: {code}\n{}\n{}", done.out, done.err);
@@ -215,9 +187,8 @@ fn what_agents_say_of_anything_is_shown_without_what_moves_a_terminal() {
 fn nothing_of_a_planted_git_directory_is_executed() {
     let fleet = ran();
     let canary = fleet.path("canary");
-    let program = fleet.path("canary.sh");
-    std::fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", canary.display())).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let trap = format!("echo \"$0 $*\" >> {}\ncat", canary.display());
+    let program = fleet.executable("canary.sh", &trap);
     let run = program.display();
     fleet.write(".gitattributes", "* filter=evil diff=evil merge=evil ident\n");
     fleet.write("more.txt", "more\n");

@@ -1,8 +1,6 @@
 //! `peers-ctl new`, and the gates that `--test` and `--detect` lay down.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use crate::support::{Ended, Held, World, program};
@@ -25,49 +23,21 @@ turns:
 fn ctl(world: &World, args: &[&str]) -> Ended {
     let bin = world.path("bin");
     if !bin.exists() {
-        std::fs::create_dir(&bin).unwrap();
         for agent in ["claude", "codex"] {
             world.script(agent, AGENT);
             let script = world.path(&format!("scripts/{agent}.yaml"));
-            let (peers, script) = (program(), script.display().to_string());
-            let text =
-                format!("#!/bin/sh\nexec '{}' fake-peer --script '{script}' \"$@\"\n", peers.display());
-            std::fs::write(bin.join(agent), text).unwrap();
-            std::fs::set_permissions(bin.join(agent), std::fs::Permissions::from_mode(0o755)).unwrap();
+            let (peers, script) = (program().display().to_string(), script.display());
+            let text = format!("exec '{peers}' fake-peer --script '{script}' \"$@\"");
+            world.executable(&format!("bin/{agent}"), &text);
         }
     }
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    Ended::of(&command(world, args).env("PATH", path).output().unwrap())
+    Ended::of(&command(world, args).env("PATH", World::search_path(&bin)).output().unwrap())
 }
 
 fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(program().with_file_name("peers-ctl"));
     command.args(args);
     command
-}
-
-/// Every path below the temporary directory, with what it holds.
-fn everything(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
-    fn visit(dir: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            let kind = path.symlink_metadata().unwrap().file_type();
-            // Who holds a lock is no content.
-            if path.ends_with("op.lock") || path.ends_with(".lock") {
-                continue;
-            }
-            if kind.is_dir() {
-                all.insert(path.clone(), Vec::new());
-                visit(&path, all);
-            } else {
-                let bytes = if kind.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
-                all.insert(path, bytes);
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    visit(&world.path(""), &mut all);
-    all
 }
 
 /// What is to be done, in its order.
@@ -78,11 +48,11 @@ fn steps(done: &Ended) -> Vec<&str> {
 /// Refused with this code, and nothing was written.
 #[track_caller]
 fn refused(world: &World, args: &[&str], code: i32, says: &str) {
-    let before = everything(world);
+    let before = world.everything();
     let done = world.ctl(args).exits(code);
     assert!(done.out.is_empty() && done.err.contains(says), "{args:?}: {}", done.err);
     assert!(!done.err.contains('\u{1b}') && !done.err.contains('\u{7}'), "{:?}", done.err);
-    let after = everything(world);
+    let after = world.everything();
     let changed: Vec<_> = after.iter().filter(|(path, held)| before.get(*path) != Some(held)).collect();
     assert!(changed.is_empty() && before.len() == after.len(), "{args:?} wrote {changed:?}");
 }
@@ -324,10 +294,10 @@ fn bare_on_a_terminal_it_asks_and_nowhere_else() {
     world.commit("Go");
     world.ctl(&["new"]).exits(2).err_has("PATH").err_has("`peers-ctl new .`");
 
-    let before = everything(&world);
+    let before = world.everything();
     let (code, shown) = World::on_terminal(command(&world, &["new"]), "\n\u{4}");
     assert!(code == Some(1) && shown.contains("nothing was written\n"), "{shown}");
-    assert_eq!(before.len(), everything(&world).len());
+    assert_eq!(before.len(), world.everything().len());
 
     let (code, shown) = World::on_terminal(command(&world, &["new", "--label", "a=b"]), "\n\n\n\n\n");
     assert_eq!(code, Some(0), "{shown}");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::ctl_fleet::{
     Fleet, boot_id, carrying, controller, hold, is_locked, lives, pid_in, send, start_time, told,
 };
-use crate::support::{Ended, heard, holds, program};
+use crate::support::{Ended, heard, holds};
 
 /// A started loop whose turn is up: its row.
 fn started(fleet: &Fleet) -> Value {
@@ -202,9 +202,7 @@ fn a_loop_that_nobody_has_asked_for_its_end_is_over_all_the_same() {
     for signal in ["KILL", "STOP"] {
         let fleet = Fleet::hanging();
         // Started by hand: a child of this process, which waits for it only at the end.
-        let mut command = fleet.command(program());
-        command.arg("run").stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let mut child = fleet.spawned(&["run"]);
         heard(&fleet.path("pipe"));
         let row = fleet.row("demo");
         assert_eq!((&row["state"], &row["managed"]), (&"running".into(), &false.into()), "{row}");

@@ -11,7 +11,7 @@ use crate::ctl_fleet::{
     Fleet, boot_id, carrying, controller, is_locked, lives, pid_in, send, start_time, told,
 };
 use crate::ctl_ground::store_of;
-use crate::support::{Ended, Held, heard, program};
+use crate::support::{Ended, Held, heard};
 
 /// A loop whose turn hangs: its process.
 fn hanging(fleet: &Fleet, more: &[&str]) -> u32 {
@@ -343,8 +343,7 @@ fn what_a_lock_says_of_a_command_makes_a_loop_no_command() {
         let fleet = Fleet::hanging();
         let mut child = None;
         if by_hand {
-            let mut command = fleet.command(program());
-            child = Some(command.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            child = Some(fleet.spawned(&["run"]));
             heard(&fleet.path("pipe"));
         } else {
             hanging(&fleet, &[]);

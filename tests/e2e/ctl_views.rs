@@ -326,22 +326,6 @@ fn a_turn_that_printed_much_is_peeked_at_from_near_its_end() {
 }
 
 #[test]
-fn a_cap_that_ran_out_is_raised_and_the_loop_started_by_what_is_typed() {
-    let fleet = Fleet::new();
-    fleet.accept_config("budget: {max_iterations: 1}\n");
-    fleet.ctl(&["start", "--wait"]);
-    let (_, _, action) = top(&fleet, "demo");
-    let (raise, resume) = action.split_once(", then ").unwrap();
-    assert_eq!(resume, "peers-ctl resume demo --start");
-    let typed = |line: &str| line.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>();
-    let raise = typed(raise);
-    fleet.ctl(&raise.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
-    let (_, why, action) = top(&fleet, "demo");
-    assert!(why.ends_with("raised since, and not started"), "{why}");
-    assert_eq!(action, "peers-ctl resume demo --start");
-}
-
-#[test]
 fn one_that_was_moved_is_told_how_to_take_its_store_along() {
     let fleet = Fleet::new();
     let old = fleet.another("other");

@@ -132,15 +132,11 @@ fn a_command_is_told_everything_has_no_signal_blocked_and_ends_with_all_that_it_
 #[test]
 fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
     let fleet = killed();
-    let bin = fleet.path("bin");
-    std::fs::create_dir(&bin).unwrap();
-    let curl = bin.join("curl");
-    let script = format!("#!/bin/sh\n{{ echo \"$*\"; cat; }} > {}\n", fleet.path("called").display());
-    std::fs::write(&curl, script).unwrap();
-    std::fs::set_permissions(&curl, PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!("{{ echo \"$*\"; cat; }} > {}", fleet.path("called").display());
+    let curl = fleet.executable("bin/curl", &script);
     let file = fleet.path("hook");
     std::fs::write(&file, "https://example.org/secret\n").unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let path = World::search_path(&fleet.path("bin"));
     let watch = || {
         let mut command = fleet.command(controller());
         command.args(["watch", "--once", "--no-restart", "--webhook-file"]).arg(&file).env("PATH", &path);
@@ -162,7 +158,7 @@ fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
     assert!(kept.contains("webhook:") && !kept.contains("secret"), "{kept}");
 
     // The desktop is a channel of its own, by the program that shows notices there.
-    std::fs::rename(&curl, bin.join("notify-send")).unwrap();
+    std::fs::rename(&curl, fleet.path("bin/notify-send")).unwrap();
     let mut command = fleet.command(controller());
     command.args(["watch", "--once", "--no-restart", "--desktop"]).env("PATH", &path);
     Ended::of(&command.output().unwrap()).exits(0);

@@ -1,5 +1,6 @@
 //! A repository with a home of its own, and the program under test.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -198,9 +199,46 @@ impl World {
         self.tmp.path().join(path)
     }
 
+    /// Makes a program of a script: its path below the temporary directory.
+    pub(crate) fn executable(&self, path: &str, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// `PATH` with this directory in front.
+    pub(crate) fn search_path(first: &Path) -> String {
+        format!("{}:{}", first.display(), std::env::var("PATH").unwrap())
+    }
+
     /// A path in the repository.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.tmp.path().join("repo").join(path)
+    }
+
+    /// Every path below the temporary directory, with what it holds.
+    pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn visit(dir: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let kind = path.symlink_metadata().unwrap().file_type();
+                // Who holds a lock is no content.
+                if path.ends_with("op.lock") || path.ends_with(".lock") {
+                    continue;
+                }
+                if kind.is_dir() {
+                    visit(&path, all);
+                }
+                let bytes = if kind.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+                all.insert(path, bytes);
+            }
+        }
+        let mut all = BTreeMap::new();
+        visit(&self.path(""), &mut all);
+        all
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
