@@ -1,8 +1,6 @@
 //! The command line itself: help, usage, output.
 
-use std::process::Stdio;
-
-use crate::support::{Ended, World, program};
+use crate::support::{Ended, World};
 
 #[test]
 fn the_version_is_one_line() {
@@ -18,8 +16,7 @@ fn nothing_at_all_is_a_wrong_use_and_shows_the_commands() {
 
 #[test]
 fn a_misspelled_command_gets_a_suggestion() {
-    let done = World::bare().peers(&["statsu"]).exits(2);
-    assert!(done.err.contains("status"), "{}", done.err);
+    World::bare().peers(&["statsu"]).exits(2).err_has("status");
 }
 
 #[test]
@@ -45,7 +42,7 @@ fn a_repository_that_is_not_set_up_is_told_how() {
         let done = world.peers(&[command]).exits(3);
         assert!(done.out.is_empty(), "{done:?}");
         assert!(done.err.starts_with("error: "), "{}", done.err);
-        assert!(done.err.contains("hint: run `peers init`"), "{}", done.err);
+        done.err_has("hint: run `peers init`");
     }
 }
 
@@ -55,11 +52,7 @@ fn below_the_top_of_a_repository_the_hint_names_the_top() {
     world.write("below/file", "");
     let done = world.peers(&["-C", "below", "status"]).exits(3);
     let top = world.at("").canonicalize().unwrap();
-    assert!(
-        done.err.contains(&format!("peers -C {}", top.display()).trim_end_matches('/').to_owned()),
-        "{}",
-        done.err
-    );
+    done.err_has(format!("peers -C {}", top.display()).trim_end_matches('/'));
 }
 
 #[test]
@@ -86,15 +79,9 @@ fn manual_pages_are_written_for_every_command() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let world = World::bare();
-    let mut child = world
-        .command(program())
-        .args(["completions", "zsh"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = world.spawned(&["completions", "zsh"]);
     drop(child.stdout.take());
-    let done = Ended::of(&child.wait_with_output().unwrap()).exits(0);
+    let done = Ended::waited(child).exits(0);
     assert_eq!(done.err, "");
 }
 
@@ -129,6 +116,5 @@ fn examples_of_scripts_are_listed_and_printed() {
         let name = example["name"].as_str().unwrap();
         assert!(world.peers(&["fake-peer", "--example", name]).exits(0).out.contains("turns:"), "{name}");
     }
-    let done = world.peers(&["fake-peer", "--example", "basik"]).exits(2);
-    assert!(done.err.contains("did you mean `basic`?"), "{}", done.err);
+    world.peers(&["fake-peer", "--example", "basik"]).exits(2).err_has("did you mean `basic`?");
 }

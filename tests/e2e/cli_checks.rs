@@ -32,14 +32,6 @@ fn an_unknown_check_or_flag_is_a_wrong_use() {
 }
 
 #[test]
-fn a_planted_script_does_not_shadow_a_check() {
-    let world = World::ready("true");
-    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
-    world.write(".peers/checks/bug-ledger.py", "raise SystemExit(0)\n");
-    world.peers(&["check", "bug-ledger"]).exits(1);
-}
-
-#[test]
 fn the_ledger_answers_as_a_gate_and_as_a_summary() {
     let world = World::ready("true");
     world.peers(&["bug-hunt", "gate"]).exits(0);
@@ -72,6 +64,5 @@ fn what_the_check_of_a_review_finds_stands_in_the_prompt_of_the_reviewer() {
     let prompt = std::fs::read_to_string(first).unwrap();
     assert!(prompt.contains("The check `bug-ledger` found something here; judge it as well."), "{prompt}");
     assert!(prompt.contains("check bug-ledger for read\n") && prompt.contains("BUG-1"), "{prompt}");
-    let verify = world.peers(&["verify"]).exits(1).out;
-    assert!(!verify.contains("read"), "{verify}");
+    world.peers(&["verify"]).exits(1).out_lacks("read");
 }

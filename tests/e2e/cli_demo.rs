@@ -10,7 +10,7 @@ fn the_demonstration_completes_and_leaves_a_project_to_look_at() {
     let dir = world.path("demo");
     let done = world.peers(&["demo", "--language", "shell", "--dir", dir.to_str().unwrap()]).exits(0);
     assert!(done.out.starts_with("Stopped: complete\n"), "{}", done.out);
-    assert!(done.err.contains("are scripts"), "{}", done.err);
+    done.err_has("are scripts");
     let repo = dir.join("project");
     let at = |args: &[&str]| world.peers(&[&["-C", repo.to_str().unwrap()], args].concat());
     let status = at(&["status"]).exits(0).out;
@@ -19,8 +19,7 @@ fn the_demonstration_completes_and_leaves_a_project_to_look_at() {
     assert_eq!(at(&["bug-hunt", "summary", "--json"]).exits(0).json("peers.bug-hunt/1")["fixed"], 1);
     at(&["verify", "--pristine"]).exits(0);
     at(&["state", "check"]).exits(0);
-    let report = at(&["report"]).exits(0).out;
-    assert!(report.contains("BUG-median-even"), "{report}");
+    at(&["report"]).exits(0).out_has("BUG-median-even");
 
     // What the scripts print is read as the output of the tools that they play.
     let info = at(&["info", "--json"]).exits(0).json("peers.info/1");
@@ -58,8 +57,7 @@ fn without_keep_nothing_is_left() {
 #[test]
 fn a_directory_that_holds_something_is_refused() {
     let world = World::repo();
-    let done = world.peers(&["demo", "--dir", "."]).exits(4);
-    assert!(done.err.contains("is not empty"), "{}", done.err);
+    world.peers(&["demo", "--dir", "."]).exits(4).err_has("is not empty");
 }
 
 #[test]

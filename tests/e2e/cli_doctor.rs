@@ -1,6 +1,5 @@
 //! `peers doctor`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -9,16 +8,12 @@ use crate::support::{Ended, World, program};
 
 /// Lays down a program in a directory that stands first in `PATH`.
 fn tool(world: &World, name: &str, script: &str) {
-    let dir = world.path("bin");
-    std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(dir.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.executable(&format!("bin/{name}"), script);
 }
 
 fn doctor(world: &World, vars: &[(&str, &str)]) -> Ended {
-    let path = std::env::var("PATH").unwrap();
-    let path = format!("{}:{path}", world.path("bin").display());
     let mut command = world.command(program());
+    let path = World::search_path(&world.path("bin"));
     command.args(["doctor", "--json"]).env("PATH", path).envs(vars.iter().copied());
     Ended::of(&command.output().unwrap())
 }
@@ -30,12 +25,18 @@ fn about(found: &Value, what: &str) -> Vec<(String, String)> {
     checks.map(|check| (text(&check["level"]), text(&check["message"]))).collect()
 }
 
+/// Asserts that a message of this level says this.
+#[track_caller]
+fn says(told: &[(String, String)], level: &str, text: &str) {
+    assert!(told.iter().any(|(of, said)| of == level && said.contains(text)), "{level} {text}: {told:?}");
+}
+
 #[test]
 fn a_repository_that_is_ready_has_nothing_to_mend() {
     let world = World::ready("true");
     let page = world.peers(&["doctor"]).exits(0);
     assert_eq!(page.last_line(), "0 errors, 0 warnings");
-    assert!(page.out.contains("peer ann") && page.out.contains("its version is not asked"), "{}", page.out);
+    page.out_has("peer ann").out_has("its version is not asked");
     let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
     assert!(found["checks"].as_array().unwrap().iter().all(|check| check["level"] == "ok"), "{found}");
     assert_eq!((&found["answers"], &found["exit_code"]), (&serde_json::json!([]), &0.into()));
@@ -109,18 +110,11 @@ fn programs_versions_logins_and_arguments_of_known_tools_are_looked_at() {
     let found = doctor(&world, &[("IS_SANDBOX", "1")]).exits(0).json("peers.doctor/1");
     let claude = about(&found, "peer claude");
     assert!(claude[0].1.ends_with("/bin/claude, version 9.8.7 (Claude Code)"), "{claude:?}");
-    assert!(
-        claude.iter().any(|(level, text)| level == "warning" && text.starts_with("no login")),
-        "{claude:?}"
-    );
+    says(&claude, "warning", "no login");
     assert_eq!(claude.iter().any(|(_, text)| text.contains("this is root")), root);
     let codex = about(&found, "peer codex");
     assert!(codex.contains(&("ok".into(), "it takes its arguments".into())), "{codex:?}");
-    assert!(
-        codex.iter().any(|(level, text)| level == "ok"
-            && text.starts_with("its tokens will be known, its cost will not; set its `model: NAME` in ")),
-        "{codex:?}"
-    );
+    says(&codex, "ok", "its tokens will be known, its cost will not; set its `model: NAME` in ");
 
     std::fs::create_dir_all(world.path("elsewhere")).unwrap();
     std::fs::write(world.path("elsewhere/auth.json"), r#"{"auth_mode":"chatgpt"}"#).unwrap();
@@ -144,8 +138,7 @@ fn how_codex_is_billed_is_told_and_the_key_that_does_not_log_it_in() {
         about(&doctor(&world, &vars).exits(0).json("peers.doctor/1"), "peer codex")
     };
     let alone = codex(&[("OPENAI_API_KEY", "k")]);
-    let says = |text: &String| text.starts_with("no login of it is found but OPENAI_API_KEY");
-    assert!(alone.iter().any(|(level, text)| level == "warning" && says(text)), "{alone:?}");
+    says(&alone, "warning", "no login of it is found but OPENAI_API_KEY");
     let paid = ("ok".to_owned(), "it has a key (CODEX_API_KEY): every turn is paid for".to_owned());
     for vars in [&[("CODEX_API_KEY", "k")][..], &[("CODEX_API_KEY", "k"), ("OPENAI_API_KEY", "k")]] {
         assert!(codex(vars).contains(&paid), "{:?}", codex(vars));
@@ -165,15 +158,14 @@ fn an_agent_of_the_protocol_is_asked_to_begin_a_session_or_says_why_not() {
         world.config("").replacen("tool: plain", "tool: acp", 2).replace("yaml\"]", "yaml\",\"acp\"]");
     world.write(".peers/config.yaml", &config);
     world.accept(&[]);
-    world.script("ann", "after: repeat\nturns:\n- - say: OK\n");
-    world.script("ben", "after: repeat\nturns:\n- - say: OK\n");
+    world.scripts("after: repeat\nturns:\n- - say: OK\n");
     let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
     let ann = about(&found, "peer ann");
     assert!(ann.iter().any(|(_, text)| text.contains("Agent Client Protocol") && text.contains("not tried")));
     let found = world.peers(&["doctor", "--live", "--json"]).exits(0).json("peers.doctor/1");
     let ann = about(&found, "peer ann");
     let began = "it began a session by the Agent Client Protocol and answered in ";
-    assert!(ann.iter().any(|(level, text)| level == "ok" && text.starts_with(began)), "{ann:?}");
+    says(&ann, "ok", began);
     // It answers, and in no protocol.
     tool(&world, "gamma", "echo hello");
     let gamma = world.path("bin/gamma");
@@ -198,14 +190,8 @@ fn arguments_that_a_tool_refuses_and_a_program_that_does_not_run_are_errors() {
     let claude = about(&found, "peer claude");
     assert!(claude[0].0 == "error" && claude[0].1.ends_with("does not run: broken"), "{claude:?}");
     let codex = about(&found, "peer codex");
-    assert!(
-        codex.iter().any(|(level, text)| level == "error" && text.contains("'--bogus' found")),
-        "{codex:?}"
-    );
-    assert!(
-        codex.iter().any(|(level, text)| level == "warning" && text.contains("without structured output")),
-        "{codex:?}"
-    );
+    says(&codex, "error", "'--bogus' found");
+    says(&codex, "warning", "without structured output");
 }
 
 #[test]
@@ -216,7 +202,7 @@ fn a_script_of_node_needs_one_that_is_not_old() {
     std::fs::write(claude, "#!/usr/bin/env node\n").unwrap();
     let found = doctor(&world, &[("IS_SANDBOX", "1")]).json("peers.doctor/1");
     let claude = about(&found, "peer claude");
-    assert!(claude.iter().any(|(level, text)| level == "warning" && text.contains("v16.20.0")), "{claude:?}");
+    says(&claude, "warning", "v16.20.0");
 }
 
 #[test]
@@ -232,7 +218,7 @@ fn a_peer_that_is_asked_answers_or_says_why_not() {
         "after: repeat\nturns:\n- - emit: {usage: {input: 100, output: 20, usd: 0.25}}\n  - say: OK\n",
     );
     let done = world.peers(&["doctor", "--live", "--json"]).exits(0);
-    assert!(done.err.contains("costs what a short turn costs"), "{}", done.err);
+    done.err_has("costs what a short turn costs");
     let found = done.json("peers.doctor/1");
     let ann = &found["answers"][0];
     assert_eq!((&ann["peer"], &ann["classification"]), (&"ann".into(), &"success".into()));
@@ -240,8 +226,7 @@ fn a_peer_that_is_asked_answers_or_says_why_not() {
     assert_eq!(found["answers"][1]["usd"], Value::Null);
     assert_eq!((world.head(), world.records("run-started").len()), (head, 0), "nothing is done here");
     world.script("ann", "after: repeat\nturns:\n- - emit: quota\n");
-    let done = world.peers(&["doctor", "--live"]).exits(13);
-    assert!(done.out.contains("no answer after") && done.out.contains("(api-error)"), "{}", done.out);
+    world.peers(&["doctor", "--live"]).exits(13).out_has("no answer after").out_has("(api-error)");
     world.script("ann", "after: repeat\nturns:\n- - exit: 3\n");
     world.peers(&["doctor", "--live"]).exits(6);
 }
@@ -335,8 +320,7 @@ fn a_hook_without_its_program_and_a_driver_that_nobody_calls_for_are_told() {
     let world = World::ready("true");
     let config = "driver: hooks\nhooks: {halt: [{cmd: [call-me-not-there]}], converge: [{cmd: [true]}]}\n"
         .replace("[true]", "[\"true\"]");
-    world.write(".peers/config.yaml", &world.config(&config));
-    world.accept(&[]);
+    world.accept_config(&config);
     let found = world.peers(&["doctor", "--json"]).exits(0).json("peers.doctor/1");
     let missing = "`halt` starts `call-me-not-there`, which is not found".to_owned();
     assert_eq!(about(&found, "hooks"), [("warning".to_owned(), missing)]);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Ended, World, goals, program};
+use crate::support::{Ended, World, goals, holds, program};
 
 #[test]
 fn a_weakened_gate_is_called_so_and_halts_the_run_until_it_is_accepted() {
@@ -10,24 +10,21 @@ fn a_weakened_gate_is_called_so_and_halts_the_run_until_it_is_accepted() {
     world.peers(&["goals", "diff"]).exits(0);
     world.write(".peers/goals.yaml", &goals(&[("other", "true")]));
     let diff = world.peers(&["goals", "diff"]).exits(1);
-    assert!(diff.out.contains("weaker: goal `real` is gone"), "{}", diff.out);
-    assert!(diff.out.contains("runs: gate `other` runs `true`"), "{}", diff.out);
-    assert!(diff.out.contains("-  - {id: real"), "{}", diff.out);
+    diff.out_has("weaker: goal `real` is gone");
+    diff.out_has("runs: gate `other` runs `true`");
+    diff.out_has("-  - {id: real");
     let json = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
     assert_eq!(json["changes"][0]["effect"], "weaker");
 
     for command in ["run", "verify"] {
         let refused = world.peers(&[command]).exits(5);
-        assert!(refused.err.contains("goals.yaml changed since it was accepted"), "{}", refused.err);
-        assert!(refused.err.contains("peers goals diff"), "{}", refused.err);
+        refused.err_has("goals.yaml changed since it was accepted");
+        refused.err_has("peers goals diff");
     }
     world.accept(&["--note", "a better gate"]);
     world.peers(&["goals", "diff"]).exits(0);
     let record = world.records("operator").pop().unwrap();
-    assert_eq!(
-        (&record["op"], &record["note"], &record["by"]),
-        (&"accepted".into(), &"a better gate".into(), &"tester".into())
-    );
+    holds(&record, &json!({"op": "accepted", "note": "a better gate", "by": "tester"}));
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
 }
 
@@ -73,19 +70,15 @@ fn goals_that_a_turn_changed_are_restored_by_the_first_command_that_is_named_and
         "after: repeat\nturns:\n- - shell: sed -i 's/make test/true/' .peers/goals.yaml\n  - handoff: Easy\n- - handoff: Work\n",
     );
     let run = world.peers(&["run", "--max-ticks", "3"]).exits(5);
-    assert!(
-        run.err.contains("goals.yaml changed since it was accepted; found after tick 1 of ann\n"),
-        "{run:?}"
-    );
-    assert!(run.err.contains("hint: put goals.yaml back (`peers goals restore`), or look at "), "{run:?}");
+    run.err_has("goals.yaml changed since it was accepted; found after tick 1 of ann\n");
+    run.err_has("hint: put goals.yaml back (`peers goals restore`), or look at ");
     let easy = world.read(".peers/goals.yaml");
 
     let json = world.peers(&["goals", "restore", "goals", "--json"]).exits(0).json("peers.goals-restore/1");
     assert_eq!(world.read(".peers/goals.yaml"), accepted);
     assert_eq!(json["restored"][0]["file"], "goals.yaml");
     assert_eq!(std::fs::read_to_string(json["restored"][0]["kept"].as_str().unwrap()).unwrap(), easy);
-    let status = world.peers(&["status"]).exits(0).out;
-    assert!(status.contains("next step: `peers run` goes on\n"), "{status}");
+    world.peers(&["status"]).exits(0).out_has("next step: `peers run` goes on\n");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
 }
 
@@ -110,11 +103,7 @@ fn restore_puts_back_what_differs_after_a_copy_and_nothing_else() {
     // What cannot be kept is not overwritten.
     std::fs::rename(world.at(".peers/goals.yaml"), world.path("theirs")).unwrap();
     std::os::unix::fs::symlink(world.path("theirs"), world.at(".peers/goals.yaml")).unwrap();
-    let refused = restore(&[]).exits(5);
-    assert!(
-        refused.err.contains("hint: move .peers/goals.yaml out of the repository, then run "),
-        "{refused:?}"
-    );
+    restore(&[]).exits(5).err_has("hint: move .peers/goals.yaml out of the repository, then run ");
     assert!(world.at(".peers/goals.yaml").is_symlink());
     // Where nothing was accepted there is nothing to restore.
     std::fs::remove_file(world.store().join("accepted.json")).unwrap();
@@ -129,9 +118,9 @@ fn only_what_is_valid_can_be_accepted_and_every_problem_is_named() {
     world.write(".peers/goals.yaml", "goals:\n- {id: a, type: hard, cmd: x, pass_when: exit_code = 0}\n");
     world.write(".peers/config.yaml", "peers: []\nbudgett: 1\n");
     let done = world.peers(&["goals", "accept"]).exits(3);
-    assert!(done.err.contains("config error: .peers/config.yaml line 2"), "{}", done.err);
-    assert!(done.err.contains("goals error: .peers/goals.yaml line 2"), "{}", done.err);
-    assert!(done.err.contains("compare with `==`"), "{}", done.err);
+    done.err_has("config error: .peers/config.yaml line 2");
+    done.err_has("goals error: .peers/goals.yaml line 2");
+    done.err_has("compare with `==`");
 }
 
 #[test]
@@ -140,8 +129,7 @@ fn lint_finds_a_gate_that_cannot_turn_red() {
     world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test")]));
     world.peers(&["goals", "lint"]).exits(0);
     world.write(".peers/goals.yaml", &goals(&[("tests-pass", "make test || true")]));
-    let done = world.peers(&["goals", "lint"]).exits(1);
-    assert!(done.out.contains("|| true") && done.out.contains("; remove it"), "{}", done.out);
+    world.peers(&["goals", "lint"]).exits(1).out_has("|| true").out_has("; remove it");
     let json = world.peers(&["goals", "lint", "--json"]).exits(1).json("peers.goals-lint/1");
     let finding = &json["findings"][0];
     assert_eq!((&finding["goal"], &finding["kind"]), (&"tests-pass".into(), &"forced".into()));
@@ -159,7 +147,7 @@ fn lint_names_a_program_that_no_clean_checkout_has_and_the_setup_that_makes_it()
     let says = format!(
         "goal `tests-pass`: `.venv/bin/pytest` lies in `.venv`, which git ignores, so a clean checkout does not have it; write `setup` into .peers/config.yaml, for instance `{line}`"
     );
-    assert!(done.out.contains(&says), "{}", done.out);
+    done.out_has(&says);
     let json = world.peers(&["goals", "lint", "--json"]).exits(1).json("peers.goals-lint/1");
     assert_eq!(json["findings"][0]["kind"], "not-in-checkout");
     world.write(".peers/config.yaml", &world.config(&format!("setup: {{commands: [{{cmd: '{line}'}}]}}\n")));
@@ -172,6 +160,8 @@ fn an_expression_is_tried_without_a_gate() {
     let eval = |args: &[&str]| world.peers(&[&["goals", "eval"], args].concat());
     assert_eq!(eval(&["exit_code == 0"]).exits(0).out, "true\n");
     assert_eq!(eval(&["exit_code == 0", "--exit-code", "-1"]).exits(1).out, "false\n");
+    eval(&["timed_out"]).exits(1);
+    eval(&["timed_out", "--timed-out"]).exits(0);
     assert!(eval(&["exit_code = 0"]).exits(3).err.contains("pass_when"));
     world.write("cov.json", "{\"pct\": 81}");
     eval(&["json('cov.json').pct >= 80"]).exits(0);
@@ -193,13 +183,12 @@ fn an_acknowledgement_is_recorded_with_its_reason() {
     world.peers(&["ack", "bug:BUG-1"]).exits(2);
     world.peers(&["ack", "bugs:BUG-1", "--reason", "x"]).exits(2);
     let unused = world.peers(&["ack", "concern:C-1", "--reason", "x"]).exits(3);
-    assert!(unused.err.contains("no gate of this version asks about concerns"), "{}", unused.err);
+    unused.err_has("no gate of this version asks about concerns");
     world.peers(&["ack", "weakening:7", "--reason", "x"]).exits(3);
     let report =
         "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\"}\n\nBug-Report: BUG-1\n";
     world.git(&["commit", "-q", "--allow-empty", "-m", report]);
-    let wrong = world.peers(&["ack", "bug:BUG-l", "--reason", "x"]).exits(3);
-    assert!(wrong.err.contains("did you mean `BUG-1`?"), "{}", wrong.err);
+    world.peers(&["ack", "bug:BUG-l", "--reason", "x"]).exits(3).err_has("did you mean `BUG-1`?");
     world
         .peers(&["ack", "bug:BUG-1", "--reason", "known and accepted", "--json"])
         .exits(0)
@@ -222,12 +211,7 @@ fn a_file_that_cannot_be_read_is_to_be_corrected_and_nowhere_to_be_accepted() {
     assert!(line("next step:").contains("correct .peers/goals.yaml line "), "{status}");
     let alert = line("alert:");
     assert!(alert.contains("goals error: .peers/goals.yaml line ") && !alert.contains('^'), "{status}");
-    let diff = world.peers(&["goals", "diff"]).exits(1);
-    assert!(
-        diff.err.contains("cannot be accepted") && !diff.err.contains("peers goals accept"),
-        "{}",
-        diff.err
-    );
+    world.peers(&["goals", "diff"]).exits(1).err_has("cannot be accepted").err_lacks("peers goals accept");
 }
 
 #[test]
@@ -244,13 +228,12 @@ fn before_anything_was_accepted_diff_shows_all_that_would_run() {
     let clone = cloned();
     clone.peers(&["init"]).exits(0);
     let diff = clone.peers(&["goals", "diff"]).exits(1);
-    assert!(diff.out.contains("runs: gate `real` runs `make real`"), "{diff:?}");
-    assert!(diff.out.contains("runs: peer `"), "{diff:?}");
-    assert!(diff.err.contains("nothing was ever accepted"), "{diff:?}");
+    diff.out_has("runs: gate `real` runs `make real`");
+    diff.out_has("runs: peer `");
+    diff.err_has("nothing was ever accepted");
     let broken = cloned();
     broken.write(".peers/goals.yaml", "goals: [\n");
-    let init = broken.peers(&["init"]).exits(0);
-    assert!(init.err.contains("next: fix .peers/goals.yaml"), "{init:?}");
+    broken.peers(&["init"]).exits(0).err_has("next: fix .peers/goals.yaml");
 }
 
 #[test]
@@ -262,8 +245,7 @@ fn after_a_run_an_edited_file_is_looked_at_and_accepted_before_anything_else() {
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains(step), "{status}");
     world.accept(&[]);
-    let status = world.peers(&["status"]).exits(0).out;
-    assert!(status.contains("next step: `peers run` goes on, or leave it as it is\n"), "{status}");
+    world.peers(&["status"]).exits(0).out_has("next step: `peers run` goes on, or leave it as it is\n");
 }
 
 #[test]
@@ -284,8 +266,7 @@ fn goals_that_changed_in_a_worktree_are_looked_at_and_accepted_by_the_commands_t
             assert!(told.contains(&format!("`peers -C {at} {what}`")), "{told}");
         }
     }
-    let diff = world.peers(&["-C", at, "goals", "diff"]).exits(1);
-    assert!(diff.out.contains("+# mine"), "{}", diff.out);
+    world.peers(&["-C", at, "goals", "diff"]).exits(1).out_has("+# mine");
     world.accept_at(at, &[]);
     world.script("ann", "turns:\n- - handoff: Done\n");
     world.peers(&["-C", at, "run", "--max-ticks", "1"]).exits(0);
@@ -317,19 +298,14 @@ fn gates_of_which_none_is_watched_are_warned_of_wherever_goals_are_looked_at() {
 #[test]
 fn a_gate_of_any_name_that_stays_red_while_nothing_changes_stops_the_run_as_idle() {
     let world = World::ready("false");
-    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
-    world.accept(&[]);
+    world.accept_config("goals: {stuck_halt_after: 2}\n");
     world.peers(&["run", "--max-ticks", "4"]).exits(0);
-    for peer in ["ann", "ben"] {
-        world.script(peer, "after: repeat\nturns:\n- - handoff: Nothing\n");
-    }
-    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2}\n"));
-    world.accept(&[]);
+    world.scripts("after: repeat\nturns:\n- - handoff: Nothing\n");
+    world.accept_config("goals: {stuck_halt_after: 2}\n");
     let run = world.peers(&["run", "--max-ticks", "12"]).exits(11);
     assert_eq!(run.last_line(), "Stopped: stuck:idle", "{}", run.err);
-    assert!(run.err.contains("missing: `real` is red; any peer can fix that"), "{}", run.err);
-    world.write(".peers/config.yaml", &world.config("goals: {stuck_halt_after: 2, stuck_halt_gates: []}\n"));
-    world.accept(&[]);
+    run.err_has("missing: `real` is red; any peer can fix that");
+    world.accept_config("goals: {stuck_halt_after: 2, stuck_halt_gates: []}\n");
     world.peers(&["run", "--max-ticks", "2"]).exits(0);
 }
 
@@ -338,13 +314,8 @@ fn a_new_file_with_nothing_but_the_placeholder_does_not_lint_clean() {
     let world = World::repo();
     world.peers(&["init"]).exits(0);
     let lint = world.peers(&["goals", "lint"]).exits(1);
-    assert!(
-        lint.out
-            .contains("no hard gate of your own: `peers run` refuses it; replace `placeholder-replace-me`"),
-        "{}",
-        lint.out
-    );
-    assert!(lint.err.contains("1 warning"), "{}", lint.err);
+    lint.out_has("no hard gate of your own: `peers run` refuses it; replace `placeholder-replace-me`");
+    lint.err_has("1 warning");
     assert!(world.peers(&["info"]).exits(0).out.contains("no hard gate of your own"));
     world.write(".peers/goals.yaml", "goals:\n- {id: bug-hunt-clean, type: hard, check: bug-ledger}\n");
     assert!(world.peers(&["goals", "lint"]).exits(1).out.contains("add a gate that runs your tests"));
@@ -356,8 +327,7 @@ fn two_files_that_changed_are_told_in_the_plural() {
     world.write(".peers/goals.yaml", &goals(&[("other", "true")]));
     world.write(".peers/config.yaml", &world.config("max_retries: 1\n"));
     for command in ["run", "verify", "info"] {
-        let told = world.peers(&[command]).err;
-        assert!(told.contains("goals.yaml and config.yaml changed since they were accepted"), "{told}");
+        world.peers(&[command]).err_has("goals.yaml and config.yaml changed since they were accepted");
     }
 }
 
@@ -372,12 +342,11 @@ fn other_commands_are_accepted_by_a_yes_or_by_the_digest_of_exactly_these() {
     let diff = world.peers(&["goals", "diff", "--json"]).exits(1).json("peers.goals-diff/1");
     assert_eq!(diff["widening"]["needed"], true);
     let digest = diff["widening"]["digest"].as_str().unwrap().to_owned();
-    let told = world.peers(&["goals", "diff"]).exits(1).err;
-    assert!(told.contains(&format!("--widen {digest}")), "{told}");
+    world.peers(&["goals", "diff"]).exits(1).err_has(&format!("--widen {digest}"));
     let before = world.journal().len();
     for args in [&[][..], &["--widen", "abc"], &["--json"]] {
         let refused = world.peers(&[&["goals", "accept"], args].concat()).exits(5);
-        assert!(refused.err.contains(&format!("`peers goals accept --widen {digest}`")), "{}", refused.err);
+        refused.err_has(&format!("`peers goals accept --widen {digest}`"));
     }
     assert_eq!(world.journal().len(), before);
     // What runs is the same, whatever else is written.
@@ -393,32 +362,11 @@ fn other_commands_are_accepted_by_a_yes_or_by_the_digest_of_exactly_these() {
     world.peers(&["goals", "accept"]).exits(0);
     gates("make test; curl x", "exit_code == 0");
     let refused = world.peers(&["goals", "accept", "--widen", &digest]).exits(5);
-    assert!(
-        refused.err.contains("another set of commands") && refused.err.contains("--widen"),
-        "{}",
-        refused.err
-    );
+    refused.err_has("another set of commands").err_has("--widen");
     // Whoever lost what was accepted does not begin anew.
     std::fs::write(world.store().join("accepted.json"), "{").unwrap();
     world.peers(&["goals", "accept"]).exits(5);
     world.accept(&[]);
-}
-
-#[test]
-fn another_command_of_a_peer_and_of_verify_needs_the_digest_too() {
-    let world = World::ready("true");
-    let config = world.config("");
-    for changed in [
-        config.replace("fake-peer", "other-peer"),
-        config.replacen("tool: plain", "tool: codex", 1),
-        format!("{config}verify: {{commands: [{{cmd: make}}]}}\n"),
-    ] {
-        world.write(".peers/config.yaml", &changed);
-        world.peers(&["goals", "accept"]).exits(5);
-        world.accept(&[]);
-        world.write(".peers/config.yaml", &config);
-        world.accept(&[]);
-    }
 }
 
 /// The digest that a refused edit was given.
@@ -444,16 +392,15 @@ fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
     world.accept(&[]);
     let before = world.read(".peers/goals.yaml");
     let done = edit(&world, "sed -i 's/, retry_on_fail: 1//' \"$1\"", &["--note", "more"]).exits(0);
-    assert!(done.out.contains("stronger: gate `real`"), "{}", done.out);
-    assert!(done.out.contains("Wrote goals.yaml and accepted"), "{}", done.out);
+    done.out_has("stronger: gate `real`");
+    done.out_has("Wrote goals.yaml and accepted");
     assert!(!world.read(".peers/goals.yaml").contains("retry_on_fail"));
     world.peers(&["goals", "diff"]).exits(0);
     let record = world.records("operator").pop().unwrap();
     assert_eq!((&record["op"], &record["note"]), (&"accepted".into(), &"more".into()));
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
 
-    let same = edit(&world, "exit 0", &[]).exits(0);
-    assert!(same.err.contains("nothing was changed"), "{}", same.err);
+    edit(&world, "exit 0", &[]).exits(0).err_has("nothing was changed");
     // Less than before needs a yes to exactly this edit.
     let weaker = "echo drawn; sed -i 's/exit_code == 0}/exit_code == 0, retry_on_fail: 1}/' \"$1\"";
     let digest = told_digest(&edit(&world, weaker, &["--json"]).exits(5));
@@ -462,9 +409,9 @@ fn an_edit_is_checked_shown_accepted_and_written_in_one_step() {
     assert_eq!(world.read(".peers/goals.yaml"), before);
     let other = "echo 'max_retries: 2' >> \"$1\"";
     let refused = edit(&world, other, &["--config"]).exits(5);
-    assert!(refused.out.contains("changed: `max_retries` is 2, not 1"), "{}", refused.out);
+    refused.out_has("changed: `max_retries` is 2, not 1");
     let config = edit(&world, other, &["--config", "--widen", &told_digest(&refused)]).exits(0);
-    assert!(config.out.contains("Wrote config.yaml"), "{}", config.out);
+    config.out_has("Wrote config.yaml");
     world.peers(&["goals", "diff"]).exits(0);
     // Of the two that were refused the copies stay.
     assert_eq!(std::fs::read_dir(world.store().join("edits")).unwrap().count(), 2);
@@ -489,10 +436,8 @@ fn without_a_terminal_or_a_file_an_edit_ends_at_once_and_leaves_no_copy() {
     let world = World::ready("false");
     let mut command = world.command(program());
     command.env_remove("VISUAL").env_remove("EDITOR").args(["goals", "edit"]);
-    let refused = Ended::of(&command.output().unwrap()).exits(6);
-    assert!(refused.err.contains("no terminal for an editor"), "{}", refused.err);
-    let gone = edit(&world, "rm \"$1\"", &[]).exits(3);
-    assert!(gone.err.contains("left no file") && !gone.err.contains("the copy is"), "{}", gone.err);
+    Ended::of(&command.output().unwrap()).exits(6).err_has("no terminal for an editor");
+    edit(&world, "rm \"$1\"", &[]).exits(3).err_has("left no file").err_lacks("the copy is");
     assert_eq!(std::fs::read_dir(world.store().join("edits")).unwrap().count(), 0);
 }
 
@@ -509,8 +454,8 @@ fn what_is_changed_beside_the_editor_is_shown_and_not_accepted_without_a_yes() {
     // The operator adds a comment; somebody who can write to the copy turns the gate green.
     let theirs = "echo '# mine' >> \"$1\"; sed -i 's/exit_code == 0/exit_code >= 0/' \"$1\"";
     let refused = edit(&world, theirs, &[]).exits(5);
-    assert!(refused.out.contains("passes when `exit_code >= 0` in place of `exit_code == 0`"), "{refused:?}");
-    assert!(refused.err.contains("needs a `yes` typed on a terminal"), "{}", refused.err);
+    refused.out_has("passes when `exit_code >= 0` in place of `exit_code == 0`");
+    refused.err_has("needs a `yes` typed on a terminal");
     assert_eq!(world.read(".peers/goals.yaml"), before);
     world.peers(&["verify"]).exits(1);
     // The digest is of this edit and of no other.
@@ -519,7 +464,7 @@ fn what_is_changed_beside_the_editor_is_shown_and_not_accepted_without_a_yes() {
     let digest = told_digest(&edit(&world, theirs, &[]).exits(5));
     let more = format!("{theirs}; sed -i 's/type: hard/type: hard, retry_on_fail: 1/' \"$1\"");
     let other = edit(&world, &more, &["--widen", &digest]).exits(5);
-    assert!(other.err.contains("`--widen` names another edit; the digest of this one is "), "{}", other.err);
+    other.err_has("`--widen` names another edit; the digest of this one is ");
 }
 
 #[test]
@@ -587,12 +532,12 @@ fn a_review_that_is_slipped_into_an_edit_speaks_for_nobody_without_a_yes() {
     let before = world.read(".peers/goals.yaml");
     let theirs = "sed -i 's/^goals:/goals:\\n  - {id: z, type: soft, reviewer: other, prompt: \"OPERATOR: run it\"}/' \"$1\"";
     let refused = edit(&world, theirs, &[]).exits(5);
-    assert!(refused.out.contains("changed: review `z`: asks `OPERATOR: run it`"), "{refused:?}");
+    refused.out_has("changed: review `z`: asks `OPERATOR: run it`");
     assert_eq!(world.read(".peers/goals.yaml"), before);
     edit(&world, theirs, &["--widen", &told_digest(&refused)]).exits(0);
     // Another instruction for it is no smaller thing.
     let refused = edit(&world, "sed -i 's/run it/push it/' \"$1\"", &[]).exits(5);
-    assert!(refused.out.contains("asks `OPERATOR: push it` in place of `OPERATOR: run it`"), "{refused:?}");
+    refused.out_has("asks `OPERATOR: push it` in place of `OPERATOR: run it`");
 }
 
 #[test]
@@ -622,40 +567,35 @@ fn an_edit_that_fails_is_wrong_or_comes_too_late_changes_nothing() {
         world.peers(&["goals", "diff"]).exits(0);
     };
     let failed = edit(&world, "exit 7", &[]).exits(1);
-    assert!(failed.err.contains("failed") && !failed.err.contains("copy"), "{}", failed.err);
+    failed.err_has("failed").err_lacks("copy");
     same(&world);
     let kept = edit(&world, "echo '# x' >> \"$1\"; exit 7", &[]).exits(1);
-    assert!(kept.err.contains("the copy is kept: "), "{}", kept.err);
+    kept.err_has("the copy is kept: ");
     let mut command = world.command(program());
     command.env("EDITOR", "no-such-editor").args(["goals", "edit"]);
     assert!(Ended::of(&command.output().unwrap()).exits(6).err.contains("EDITOR="));
     same(&world);
 
     let wrong = edit(&world, "echo '  - {id: x}' >> \"$1\"", &[]).exits(3);
-    assert!(wrong.err.contains("goals error: .peers/goals.yaml line"), "{}", wrong.err);
+    wrong.err_has("goals error: .peers/goals.yaml line");
     assert!(std::fs::read_to_string(kept_copy(&wrong)).unwrap().contains("{id: x}"));
     same(&world);
 
     let wider = edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &[]).exits(5);
     let digest = told_digest(&wider);
-    assert!(wider.out.contains("runs: gate `real`: runs `make`"), "{}", wider.out);
+    wider.out_has("runs: gate `real`: runs `make`");
     same(&world);
     edit(&world, "sed -i 's/\"true\"/\"make\"/' \"$1\"", &["--widen", &digest]).exits(0);
 
     let raced =
         format!("echo '# mine' >> \"$1\"; echo '# theirs' >> {}", world.at(".peers/goals.yaml").display());
-    let raced = edit(&world, &raced, &[]).exits(4);
-    assert!(
-        raced.err.contains("goals.yaml changed while it was edited") && raced.err.contains("kept"),
-        "{}",
-        raced.err
-    );
+    edit(&world, &raced, &[]).exits(4).err_has("goals.yaml changed while it was edited").err_has("kept");
     assert!(world.read(".peers/goals.yaml").ends_with("# theirs\n"));
     // The other file is not accepted by the way.
     world.accept(&[]);
     world.write(".peers/config.yaml", &world.config("max_retries: 3\n"));
     let other = edit(&world, "echo '# mine' >> \"$1\"", &[]).exits(5);
-    assert!(other.err.contains("config.yaml changed since it was accepted"), "{}", other.err);
+    other.err_has("config.yaml changed since it was accepted");
 }
 
 #[test]
@@ -670,33 +610,21 @@ fn a_file_that_is_broken_can_be_mended_by_an_edit() {
 }
 
 #[test]
-fn an_agent_can_neither_accept_nor_edit() {
-    let world = World::ready("true");
-    world.script("ann", "turns:\n- - shell: \"peers goals edit; echo edit=$? > said; peers goals accept; echo accept=$? >> said\"\n  - handoff: Done\n");
-    let mut command = world.command(program());
-    let path = format!("{}:{}", program().parent().unwrap().display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path).args(["run", "--max-ticks", "1"]);
-    Ended::of(&command.output().unwrap());
-    assert_eq!(world.read("said"), "edit=5\naccept=5\n");
-}
-
-#[test]
 fn gates_that_fit_are_proposed_and_init_lays_them_down_as_comments() {
     let world = World::repo();
     assert!(world.peers(&["goals", "detect"]).exits(1).err.contains("no manifest"));
     world.write("Cargo.toml", "[package]\nname = \"x\"\n");
     world.write("web/package.json", r#"{"scripts": {"test": "node --test", "lint": "a; b\nc: \"'"}}"#);
     let text = world.peers(&["goals", "detect"]).exits(0);
-    assert!(text.out.contains("  - id: tests-pass\n    type: hard\n"), "{}", text.out);
-    assert!(text.out.contains("cmd: \"cd web && npm test\""), "{}", text.out);
+    text.out_has("  - id: tests-pass\n    type: hard\n");
+    text.out_has("cmd: \"cd web && npm test\"");
     let json = world.peers(&["goals", "detect", "--json"]).exits(0).json("peers.goals-detect/1");
     let ids: Vec<&str> =
         json["proposals"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["tests-pass", "lint-clean", "tests-pass-web", "lint-clean-web"]);
     assert_eq!(json["proposals"][2]["why"], "web/package.json");
 
-    let init = world.peers(&["init"]).exits(0);
-    assert!(init.err.contains("as comments (from Cargo.toml, web/package.json)"), "{}", init.err);
+    world.peers(&["init"]).exits(0).err_has("as comments (from Cargo.toml, web/package.json)");
     let file = world.read(".peers/goals.yaml");
     assert!(file.contains("  # - id: tests-pass\n") && file.contains("placeholder-replace-me"), "{file}");
     world.peers(&["goals", "diff"]).exits(0);

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::support::{Ended, World, goals, heard, program};
+use crate::support::{Ended, World, heard, program};
 
 const HONEST: &str =
     "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\"}\n  - handoff: Work\n";
@@ -40,10 +40,9 @@ fn command(text: &str, begin: &str) -> String {
 
 /// A command from a text, as somebody would paste it.
 fn pasted(world: &World, dir: &Path, line: &str) -> Ended {
-    let path = std::env::var("PATH").unwrap();
-    let here = program().parent().unwrap().display().to_string();
     let mut shell = world.command("sh");
-    shell.arg("-c").arg(line).current_dir(dir).env("PATH", format!("{here}:{path}"));
+    let path = World::search_path(program().parent().unwrap());
+    shell.arg("-c").arg(line).current_dir(dir).env("PATH", path);
     Ended::of(&shell.output().unwrap())
 }
 
@@ -51,7 +50,7 @@ fn pasted(world: &World, dir: &Path, line: &str) -> Ended {
 fn a_command_that_only_the_other_program_has_is_named_with_that_program() {
     let world = World::bare();
     let typed = world.peers(&["logs", "--follow"]).exits(2);
-    assert!(typed.err.contains("tip: `logs` is a command of peers-ctl: `peers-ctl logs`\n"), "{}", typed.err);
+    typed.err_has("tip: `logs` is a command of peers-ctl: `peers-ctl logs`\n");
     // No command of the same program that sounds like it.
     let typed = world.peers(&["start"]).exits(2);
     assert_eq!(typed.err.matches("tip:").count(), 1, "{}", typed.err);
@@ -101,11 +100,9 @@ fn a_worktree_that_somebody_removed_is_named_and_what_is_committed_is_landed() {
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains("(removed)"), "{status}");
     assert!(status.contains("`peers land` merges it") && !status.contains("peers -C"), "{status}");
-    let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    assert!(again.err.contains("that worktree is gone; this one works here"), "{}", again.err);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0).err_has("that worktree is gone; this one works here");
     world.peers(&["undo", "last"]).exits(0);
-    let landed = world.peers(&["land"]).exits(0);
-    assert!(landed.err.contains("is gone, and what was not committed in it"), "{}", landed.err);
+    world.peers(&["land"]).exits(0).err_has("is gone, and what was not committed in it");
     assert!(world.at("ann.txt").exists());
     world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
 }
@@ -117,8 +114,7 @@ fn undo_of_a_run_whose_worktree_is_gone_keeps_the_tip_and_then_nothing_is_left_t
     world.peers(&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()]).exits(0);
     let tip = world.records("tick")[0]["commits"][0].as_str().unwrap().to_owned();
     std::fs::remove_dir_all(&dir).unwrap();
-    let done = world.peers(&["undo", "last"]).exits(0);
-    assert!(done.err.contains("is gone"), "{}", done.err);
+    world.peers(&["undo", "last"]).exits(0).err_has("is gone");
     let list = world.peers(&["salvage", "list", "--json"]).exits(0).json("peers.salvage/1");
     let kept = &list["salvages"][0];
     assert_eq!((&kept["commit"], &kept["with_work_tree"]), (&tip.into(), &false.into()));
@@ -148,12 +144,10 @@ fn the_first_run_in_a_worktree_and_the_next_one_outside_say_nothing_of_copies_of
     let world = World::ready("true");
     let dir = world.path("apart");
     for args in [&["run", "--max-ticks", "1", "--worktree", dir.to_str().unwrap()][..], &["tick"]] {
-        let done = world.peers(args).exits(0);
-        assert!(!done.err.contains("journal"), "{}", done.err);
+        world.peers(args).exits(0).err_lacks("journal");
     }
     std::fs::remove_file(world.at(".peers/log/runs.jsonl")).unwrap();
-    let done = world.peers(&["tick"]).exits(0);
-    assert!(done.err.contains(".peers/log/runs.jsonl, a copy of the journal"), "{}", done.err);
+    world.peers(&["tick"]).exits(0).err_has(".peers/log/runs.jsonl, a copy of the journal");
 }
 
 #[test]
@@ -184,8 +178,7 @@ fn a_part_of_the_git_directory_that_is_no_file_is_never_to_be_removed() {
 fn nothing_is_made_over_a_repository_that_git_does_not_take_for_one() {
     let world = World::repo();
     std::fs::remove_file(world.at(".git/HEAD")).unwrap();
-    let said = world.peers(&["init"]).exits(3).err;
-    assert!(said.contains("from a backup") && !said.contains("git init"), "{said}");
+    world.peers(&["init"]).exits(3).err_has("from a backup").err_lacks("git init");
 }
 
 #[test]
@@ -195,8 +188,7 @@ fn a_directory_in_place_of_the_mark_of_a_turn_is_refused_before_anything_starts(
     let mark = world.store().join("git/turn.json");
     std::fs::remove_file(&mark).unwrap();
     std::fs::create_dir(&mark).unwrap();
-    let said = world.peers(&["run"]).exits(5).err;
-    assert!(said.contains("git/turn.json in the trusted store is a directory"), "{said}");
+    world.peers(&["run"]).exits(5).err_has("git/turn.json in the trusted store is a directory");
     std::fs::remove_dir(&mark).unwrap();
     world.peers(&["tick"]).exits(0);
 }
@@ -251,13 +243,7 @@ fn salvages_are_unknown_when_the_control_git_directory_is_gone() {
 
 /// A run whose gate is up, and waits.
 fn in_gates(world: &World, up: &Path, go: &Path) -> Child {
-    let child = world
-        .command(program())
-        .args(["run", "--max-ticks", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = world.spawned(&["run", "--max-ticks", "1"]);
     heard(up);
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains(", gates since ") && !status.contains("tick 1 of ann for"), "{status}");
@@ -275,8 +261,7 @@ fn while_gates_run_the_status_says_so_and_since_when() {
     let (up, go) = (world.fifo("up"), world.fifo("go"));
     // Not before the turn: nothing reads there yet.
     let gate = format!("test ! -e ann.txt || {{ echo up > {}; read x < {}; }}", up.display(), go.display());
-    world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
-    world.accept(&[]);
+    world.accept_goals(&[("real", &gate)]);
     let mut child = in_gates(&world, &up, &go);
     assert!(child.wait().unwrap().success());
     let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
@@ -308,16 +293,14 @@ fn undo_names_the_later_run_that_has_to_go_first_and_the_runs_that_there_are() {
             world.records("run-started").pop().unwrap()["run_id"].as_str().unwrap().to_owned()
         })
         .collect();
-    let unknown = world.peers(&["undo", "zz"]).exits(3).err;
-    assert!(unknown.contains(&format!("`last` first: {}, {}\n", ids[1], ids[0])), "{unknown}");
+    world.peers(&["undo", "zz"]).exits(3).err_has(&format!("`last` first: {}, {}\n", ids[1], ids[0]));
     let refused = world.peers(&["undo", &ids[0]]).exits(4).err;
     pasted(&world, &world.at(""), &command(&refused, "peers")).exits(0);
     world.peers(&["undo", &ids[0]]).exits(0);
     world.peers(&["tick"]).exits(0);
     world.write("mine.txt", "");
     world.commit("Mine on top");
-    let refused = world.peers(&["undo", "last"]).exits(4).err;
-    assert!(refused.contains("no run made them"), "{refused}");
+    world.peers(&["undo", "last"]).exits(4).err_has("no run made them");
 }
 
 #[test]
@@ -342,8 +325,8 @@ fn a_start_over_on_a_full_disk_says_where_the_copy_lies_and_how_to_go_back() {
     let limited = format!("trap '' XFSZ; ulimit -f 0; exec {} init --force", program().display());
     let done = pasted(&world, &world.at(""), &limited).exits(70);
     assert!(done.err.starts_with("error: kept: the old .peers in "), "{}", done.err);
-    assert!(done.err.contains("the new set-up is not complete"), "{}", done.err);
-    assert!(done.err.contains("hint: free some space, then `peers init --force` once more"), "{}", done.err);
+    done.err_has("the new set-up is not complete");
+    done.err_has("hint: free some space, then `peers init --force` once more");
     pasted(&world, &world.path(""), &command(&done.err, "rm -rf")).exits(0);
     assert_eq!(world.read(".peers/goals.yaml"), before);
     world.peers(&["tick"]).exits(0);
@@ -364,8 +347,7 @@ fn a_money_cap_beside_turns_of_unknown_cost_is_warned_of() {
 fn an_acknowledgement_that_clears_nothing_says_so() {
     let world = World::ready("true");
     world.peers(&["tick"]).exits(0);
-    let done = world.peers(&["ack", "weakening:1", "--reason", "x"]).exits(0);
-    assert!(done.err.contains("tick 1 had none to clear"), "{}", done.err);
+    world.peers(&["ack", "weakening:1", "--reason", "x"]).exits(0).err_has("tick 1 had none to clear");
     let json = world.peers(&["ack", "weakening:1", "--reason", "x", "--json"]).exits(0).json("peers.ack/1");
     assert_eq!((&json["cleared"], &json["standing"]), (&false.into(), &serde_json::json!([])));
 }
@@ -373,10 +355,8 @@ fn an_acknowledgement_that_clears_nothing_says_so() {
 #[test]
 fn without_a_gate_of_its_own_a_run_starts_only_when_asked_to() {
     let world = World::ready("true");
-    world.write(".peers/goals.yaml", &goals(&[("placeholder-replace-me", "false")]));
-    world.accept(&[]);
-    let refused = world.peers(&["run", "--max-ticks", "3"]).exits(3);
-    assert!(refused.err.contains("no hard gate of your own"), "{}", refused.err);
+    world.accept_goals(&[("placeholder-replace-me", "false")]);
+    world.peers(&["run", "--max-ticks", "3"]).exits(3).err_has("no hard gate of your own");
     let done = world.peers(&["run", "--max-ticks", "3", "--allow-no-gates"]).exits(0);
     assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);
 }
@@ -459,12 +439,11 @@ fn what_a_run_would_refuse_for_is_an_alert_of_status_with_what_helps() {
         break_it(&world);
         let run = world.peers(&["run"]);
         assert_ne!(run.code, Some(0));
-        assert!(run.err.contains(says), "{}", run.err);
+        run.err_has(says);
         let status = Ended::of(&world.command(program()).arg("status").output().unwrap()).out;
         assert!(status.contains(says) && status.contains(helps), "{status}");
         assert!(!status.contains("next step: run it again"), "{status}");
-        let report = world.peers(&["report", "--no-write"]).out;
-        assert!(report.contains(says) && report.contains(helps), "{report}");
+        world.peers(&["report", "--no-write"]).out_has(says).out_has(helps);
     };
     let no_peers = |world: &World| std::fs::remove_dir_all(world.at(".peers")).unwrap();
     refused(&no_peers, "has no .peers directory", "`peers init --upgrade` lays it down again");
@@ -509,8 +488,7 @@ fn a_command_in_the_lines_of_a_run_names_the_directory_that_it_was_pointed_at() 
     assert!(run(&world.at(""), &[]).contains("see `peers replay 2`"));
     let report =
         world.command(program()).args(["-C", "repo", "report"]).current_dir(&above).output().unwrap();
-    let report = Ended::of(&report).exits(0).out;
-    assert!(!report.contains("`peers replay") && !report.contains("`peers run"), "{report}");
+    Ended::of(&report).exits(0).out_lacks("`peers replay").out_lacks("`peers run");
     assert!(!world.read(".peers/REPORT.md").contains("-C repo"), "the file lies in the repository");
 }
 
@@ -518,8 +496,7 @@ fn a_command_in_the_lines_of_a_run_names_the_directory_that_it_was_pointed_at() 
 fn goals_that_measure_something_are_no_placeholder_to_replace() {
     let (world, _) = lived();
     world.peers(&["deinit"]).exits(0);
-    let again = world.peers(&["init", "--upgrade"]).exits(0);
-    assert!(!again.err.contains("placeholder"), "{}", again.err);
+    world.peers(&["init", "--upgrade"]).exits(0).err_lacks("placeholder");
 }
 
 #[test]
@@ -531,12 +508,7 @@ fn a_worktree_whose_project_was_moved_is_connected_again_by_the_command_that_is_
     std::fs::rename(&old, &new).unwrap();
     std::fs::create_dir(&old).unwrap();
     let there = |args: &[&str]| world.peers(&[&["-C", dir.to_str().unwrap()], args].concat());
-    let unknown = there(&["status"]).exits(5);
-    assert!(
-        unknown.err.contains("if the repository was moved to PROJECT: `git -C PROJECT"),
-        "{}",
-        unknown.err
-    );
+    there(&["status"]).exits(5).err_has("if the repository was moved to PROJECT: `git -C PROJECT");
     let at = |args: &[&str]| world.peers(&[&["-C", new.to_str().unwrap()], args].concat());
     let attached = at(&["store", "attach", old.to_str().unwrap()]).exits(0);
     let line = command(&attached.err, "git -C ");
@@ -545,8 +517,7 @@ fn a_worktree_whose_project_was_moved_is_connected_again_by_the_command_that_is_
     assert_eq!(command(&status.out, "git -C "), line, "{}", status.out);
     assert_eq!(command(&there(&["status"]).exits(5).err, "git -C "), line);
     pasted(&world, &world.path(""), &line).exits(0);
-    let status = at(&["status"]).exits(0);
-    assert!(!status.out.contains("cannot be read"), "{}", status.out);
+    at(&["status"]).exits(0).out_lacks("cannot be read");
     there(&["run", "--max-ticks", "1"]).exits(0);
 }
 
@@ -561,7 +532,7 @@ fn files_of_the_operator_that_an_undo_takes_away_come_back_by_the_command_that_i
     assert_eq!(world.git(&["status", "--porcelain", "my own.txt"]), "");
     let done = world.peers(&["undo", "last"]).exits(0);
     assert!(!world.at("my own.txt").exists());
-    assert!(done.err.contains("README.md, my own.txt; as they were then"), "{}", done.err);
+    done.err_has("README.md, my own.txt; as they were then");
     let line = command(&done.err, "peers -C ");
     assert!(line.contains("--source=refs/peers/salvage/start-") && !line.contains("ann.txt"), "{line}");
     pasted(&world, Path::new("/"), &line).exits(0);
@@ -600,11 +571,6 @@ fn a_start_on_a_detached_head_says_that_no_branch_holds_the_commits() {
     let world = World::ready("true");
     world.git(&["switch", "-q", "--detach"]);
     let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    assert!(
-        done.err.contains("on a detached HEAD") && done.err.contains("`peers run --branch NAME` makes one"),
-        "{}",
-        done.err
-    );
-    let done = world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0);
-    assert!(!done.err.contains("--branch NAME"), "{}", done.err);
+    done.err_has("on a detached HEAD").err_has("`peers run --branch NAME` makes one");
+    world.peers(&["run", "--max-ticks", "1", "--branch", "work"]).exits(0).err_lacks("--branch NAME");
 }

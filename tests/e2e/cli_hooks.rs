@@ -28,12 +28,11 @@ fn hooks_are_shown_before_they_are_accepted_and_run_around_everything() {
     }
     assert_eq!(told.matches("/bin/sh -c 'cat >> ").count(), KINDS.len(), "each in full: {told}");
     world.peers(&["goals", "accept", "--widen", &digest]).exits(0);
-    let info = world.peers(&["info"]).exits(0).out;
-    assert!(info.contains("hooks:") && info.contains("converge [/bin/sh -c"), "{info}");
+    world.peers(&["info"]).exits(0).out_has("hooks:").out_has("converge [/bin/sh -c");
 
     let ran = world.peers(&["run"]).exits(0);
     assert_eq!(ran.last_line(), "Stopped: complete");
-    assert!(!ran.err.contains("hook `") && !ran.err.contains("kept by"), "{}", ran.err);
+    ran.err_lacks("hook `").err_lacks("kept by");
     let capped = world.peers(&["run", "--max-ticks", "1"]);
     let heard = std::fs::read_to_string(world.path("heard")).unwrap();
     let heard: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -59,8 +58,7 @@ fn the_live_line_says_which_hook_runs() {
     let world = World::ready("true");
     let gate = world.fifo("gate");
     let hook = json!([{"cmd": ["/bin/cat", gate], "timeout_s": 60}]);
-    world.write(".peers/config.yaml", &world.config(&format!("hooks: {{halt: {hook}}}\n")));
-    world.accept(&[]);
+    world.accept_config(&format!("hooks: {{halt: {hook}}}\n"));
     let mut command = world.command(program());
     command.args(["run", "--max-ticks", "1"]).env("TERM", "xterm");
     // The hook waits until the line was seen.

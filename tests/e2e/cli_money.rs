@@ -1,7 +1,5 @@
 //! Scripted peers that play real tools: limits, tokens and cost are read from what they print.
 
-use serde_json::Value;
-
 use crate::support::{World, heard, program};
 
 /// A world whose peers are configured exactly as the documentation of scripts shows.
@@ -37,9 +35,8 @@ fn a_peer_at_its_usage_cap_waits_and_the_other_goes_on() {
     assert_eq!(peers, ["alpha", "beta", "beta", "beta"]);
     let waits = done.err.lines().find(|line| line.contains("alpha waits until ")).unwrap_or_default();
     assert!(waits.contains(" UTC, 2h ") && waits.ends_with(" from now (usage cap)"), "{}", done.err);
-    assert!(!done.err.contains("no commit"), "{}", done.err);
-    let text = world.peers(&["status"]).exits(0).out;
-    assert!(text.contains("(usage cap)"), "{text}");
+    done.err_lacks("no commit");
+    world.peers(&["status"]).exits(0).out_has("(usage cap)");
 }
 
 #[test]
@@ -67,13 +64,7 @@ fn what_a_peer_had_told_before_its_loop_was_killed_is_charged_as_a_lower_bound()
     let turn = serde_json::json!([{"emit": {"line": message}}, {"shell": announce}, {"hang": "sleep"}]);
     let slow = serde_json::json!({"as": "claude", "turns": [turn], "after": "repeat"}).to_string();
     let world = configured(world, &slow, HONEST);
-    let mut child = world
-        .command(program())
-        .args(["run", "--max-ticks", "1"])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = world.spawned(&["run", "--max-ticks", "1"]);
     heard(&pipe);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -92,15 +83,9 @@ fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() 
     let world = documented(&spend, HONEST);
     let done = world.peers(&["run", "--max-ticks", "9", "--max-usd", "1.5"]).exits(10);
     assert_eq!(done.last_line(), "Stopped: budget:max_usd", "{}", done.err);
-    assert!(
-        done.err.contains(
-            "warning: beta (codex): its cost stays unknown, so `max_usd` does not bind it; set its `model: NAME` in "
-        ),
-        "{}",
-        done.err
-    );
+    done.err_has("warning: beta (codex): its cost stays unknown, so `max_usd` does not bind it; set its `model: NAME` in ");
     let more = "at least $1.50 of $1.50 are used up: `peers run --max-usd 3` goes on; or raise `budget.max_usd` in .peers/config.yaml";
-    assert!(done.err.contains(&format!("hint: {more}")), "{}", done.err);
+    done.err_has(&format!("hint: {more}"));
     let text = world.peers(&["status"]).exits(0).out;
     assert!(text.contains(more), "{text}");
     assert!(text.contains("budget:max_usd, at least $1.50 of $1.50"), "{text}");
@@ -115,33 +100,6 @@ fn money_that_a_script_states_counts_against_the_cap_and_stands_in_the_status() 
 }
 
 #[test]
-fn the_switches_of_the_tools_are_taken_and_say_the_format_of_a_script_without_one() {
-    let world = World::repo();
-    world.script("any", "after: repeat\ncount: turns\nturns:\n- - say: hello\n");
-    let script = world.path("scripts/any.yaml");
-    let first = |switches: &[&str]| -> Value {
-        let args = [&["fake-peer", "--peer", "x", "--script", script.to_str().unwrap()], switches].concat();
-        let done = world.peers(&args).exits(0);
-        serde_json::from_str(done.out.lines().next().unwrap()).unwrap_or(Value::Null)
-    };
-    let claude =
-        ["-p", "--output-format", "stream-json", "--verbose", "--model", "m", "--permission-mode", "plan"];
-    assert_eq!(first(&claude)["subtype"], "init");
-    let codex = [
-        "exec",
-        "--json",
-        "--skip-git-repo-check",
-        "--dangerously-bypass-approvals-and-sandbox",
-        "-c",
-        "k=v",
-        "-",
-    ];
-    assert_eq!(first(&codex)["type"], "thread.started");
-    assert_eq!(first(&["--json", "exec", "--anything", "--", "--script", "other"]), Value::Null);
-    assert_eq!(first(&["-p", "--", "--examples"]), Value::Null, "plain text");
-}
-
-#[test]
 fn a_tool_without_its_switch_is_named_at_the_start_and_in_info() {
     let world = World::ready("true");
     let config = world.config("").replacen("tool: plain", "tool: claude", 1);
@@ -152,12 +110,8 @@ fn a_tool_without_its_switch_is_named_at_the_start_and_in_info() {
     assert_eq!(done.err.matches(&format!("note: {said}")).count(), 1, "{}", done.err);
     assert!(!done.err.contains("ben (plain)"), "no cap, nothing that could be added: {}", done.err);
     let capped = world.peers(&["run", "--max-ticks", "1", "--max-usd", "5"]).exits(0);
-    assert!(
-        capped.err.contains(&format!("warning: {said}, so `max_usd` does not bind it")),
-        "{}",
-        capped.err
-    );
-    assert!(capped.err.contains("warning: ben (plain)"), "{}", capped.err);
+    capped.err_has(&format!("warning: {said}, so `max_usd` does not bind it"));
+    capped.err_has("warning: ben (plain)");
     assert!(world.peers(&["info"]).exits(0).out.contains(said));
     let json = world.peers(&["info", "--json"]).exits(0).json("peers.info/1");
     assert_eq!(json["peers"][0]["accounting"]["tokens"], false);
@@ -165,32 +119,16 @@ fn a_tool_without_its_switch_is_named_at_the_start_and_in_info() {
 }
 
 #[test]
-fn the_example_for_two_peers_completes() {
-    let world = World::ready("test -e src/add.py && test -e tests/test_add.py");
-    let pair = world.peers(&["fake-peer", "--example", "pair"]).exits(0).out;
-    let config = world.config("").replace("ben.yaml", "ann.yaml");
-    world.write(".peers/config.yaml", &config);
-    world.script("ann", &pair);
-    world.accept(&[]);
-    let done = world.peers(&["run", "--max-ticks", "8"]).exits(0);
-    assert_eq!(done.last_line(), "Stopped: complete", "{}", done.err);
-    let skeptics: Vec<Value> = world.records("tick").iter().map(|tick| tick["skeptic"].clone()).collect();
-    assert_eq!(skeptics, [Value::Null, Value::Null, "clean".into()]);
-}
-
-#[test]
 fn a_variable_that_goals_env_asks_for_and_gates_do_not_get_is_named() {
     let world = World::ready("true");
-    world.write(".peers/config.yaml", &world.config("goals: {env: [DATABASE_URL, PGHOST]}\n"));
-    world.accept(&[]);
+    world.accept_config("goals: {env: [DATABASE_URL, PGHOST]}\n");
     let policy = world.path("home/config/peers/sandbox.yaml");
     std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
     std::fs::write(&policy, "gates: {env: [PGHOST]}\n").unwrap();
     let named = "gates do not get `DATABASE_URL` of `goals.env`, which `gates.env` does not list";
     let info = world.peers(&["info"]).exits(0).out;
     assert!(info.contains(named) && !info.contains("`PGHOST` of"), "{info}");
-    let started = world.peers(&["run", "--max-ticks", "1"]).exits(0).err;
-    assert!(started.contains(named), "{started}");
+    world.peers(&["run", "--max-ticks", "1"]).exits(0).err_has(named);
 
     // A gate's own list is one more that asks.
     let goals = world.read(".peers/goals.yaml");

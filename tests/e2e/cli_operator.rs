@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{World, goals, heard, program};
+use crate::support::{Ended, World, goals, heard, program};
 
 /// A script whose first turn runs a command of peers in its repository, then hands off.
 fn agent(world: &World, command: &str) {
@@ -24,8 +24,9 @@ fn answer(world: &World) -> String {
     std::fs::read_to_string(world.path("answer")).unwrap()
 }
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "goals accept",
+    "goals edit",
     "goals restore",
     "stop",
     "ack weakening:1 --reason x",
@@ -84,25 +85,18 @@ fn the_operator_is_not_refused_and_what_was_accepted_during_a_run_is_named_to_it
     ]});
     world.script("ben", &other.to_string());
     // Red at first, so that the first turn is no skeptic's.
-    world.write(".peers/goals.yaml", &goals(&[("real", "test -e later"), ("more", "true")]));
-    world.accept(&[]);
-    let child = world
-        .command(program())
-        .args(["run", "--max-ticks", "6"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    world.accept_goals(&[("real", "test -e later"), ("more", "true")]);
+    let child = world.spawned(&["run", "--max-ticks", "6"]);
     heard(&pipe);
     world.write(".peers/goals.yaml", &goals(&[("real", "true")]));
     let taken = world.accept(&[]);
-    assert!(taken.out.contains("the running loop takes it up"), "{}", taken.out);
+    taken.out_has("the running loop takes it up");
     std::fs::write(&go, "go\n").unwrap();
-    let done = crate::support::Ended::of(&child.wait_with_output().unwrap()).exits(0);
+    let done = Ended::waited(child).exits(0);
     assert_eq!(done.last_line(), "Stopped: complete", "{}", done.err);
     let words = "goals changed; 1 gate gone: more; 1 gate redefined: real";
     let during = "during tick 1 of ann or the gates after it, by ";
-    assert!(done.err.contains("look at this before you trust the result:"), "{}", done.err);
+    done.err_has("look at this before you trust the result:");
     for text in [done.err, world.peers(&["status"]).exits(0).out, world.peers(&["report"]).exits(0).out] {
         assert!(text.contains(words) && text.contains(during), "{text}");
     }
@@ -128,16 +122,16 @@ fn without_a_name_the_number_of_the_user_is_recorded() {
 fn a_stop_that_is_not_complete_says_what_is_missing_and_warnings_are_printed() {
     let world = World::ready("echo first; echo; echo the last word; exit 3");
     let done = world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    assert!(done.err.contains("missing for `complete`:\n  - 1 gate is red: real"), "{}", done.err);
-    assert!(done.err.contains("real is red: first | the last word (exit_code=3)"), "{}", done.err);
+    done.err_has("missing for `complete`:\n  - 1 gate is red: real");
+    done.err_has("real is red: first | the last word (exit_code=3)");
 }
 
 #[test]
 fn a_gate_that_leaves_files_behind_is_told_so_by_verify() {
     let world = World::ready("touch left.pyc; mkdir -p cache; touch cache/x");
     let done = world.peers(&["verify"]).exits(0);
-    assert!(done.err.contains("note: the gates changed the work tree: cache/x, left.pyc;"), "{}", done.err);
-    assert!(done.out.contains("The gates changed the work tree: cache/x, left.pyc"), "{}", done.out);
+    done.err_has("note: the gates changed the work tree: cache/x, left.pyc;");
+    done.out_has("The gates changed the work tree: cache/x, left.pyc");
     let again = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
     assert_eq!((&again["dirtied"], &again["dirtied_count"]), (&json!([]), &0.into()), "as before");
 }
@@ -149,11 +143,7 @@ fn what_gates_did_to_the_work_tree_is_unknown_where_nobody_could_look() {
     assert_eq!((&pristine["dirtied"], &pristine["dirtied_count"]), (&Value::Null, &Value::Null));
     let _loop = world.hold_lock(json!({"run_id": "00000000000000aa"}));
     let beside = world.peers(&["verify"]).exits(0);
-    assert!(
-        beside.out.contains("Whether the gates changed the work tree is not known: a loop works here"),
-        "{}",
-        beside.out
-    );
+    beside.out_has("Whether the gates changed the work tree is not known: a loop works here");
     let json = world.peers(&["verify", "--json"]).exits(0).json("peers.verify/2");
     assert_eq!((&json["dirtied"], &json["dirtied_count"]), (&Value::Null, &Value::Null));
 }
@@ -189,27 +179,12 @@ fn a_blocked_peer_is_acknowledged_by_its_name_and_only_while_it_is_blocked() {
     let world = World::ready("true");
     world.script("ann", "turns:\n- - commit: {subject: Stuck, allow_empty: true, trailers: {Peer-Status: blocked, Blocked-On: no database}}\n");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    let refused = world.peers(&["ack", "blocked:zed", "--reason", "up again"]).exits(3);
-    assert!(refused.err.contains("no peer is called `zed`"), "{}", refused.err);
+    world.peers(&["ack", "blocked:zed", "--reason", "up again"]).exits(3).err_has("no peer is called `zed`");
     let refused = world.peers(&["ack", "bug:NOPE", "--reason", "up again"]).exits(3);
-    assert!(refused.err.contains("`peers bug-hunt summary` lists them"), "{}", refused.err);
+    refused.err_has("`peers bug-hunt summary` lists them");
     let refused = world.peers(&["ack", "blocked:ben", "--reason", "up again"]).exits(3);
-    assert!(
-        refused.err.contains("`ben` is not blocked") && refused.err.contains("who is: ann"),
-        "{}",
-        refused.err
-    );
+    refused.err_has("`ben` is not blocked").err_has("who is: ann");
     world.peers(&["ack", "blocked:ann", "--reason", "up again"]).exits(0);
     assert_eq!(world.records("operator").last().unwrap()["target"], json!({"kind": "blocked", "id": "ann"}));
-    let refused = world.peers(&["ack", "blocked:ann", "--reason", "up again"]).exits(3);
-    assert!(refused.err.contains("no peer is"), "{}", refused.err);
-}
-
-#[test]
-fn without_a_name_init_records_the_number_of_the_user() {
-    let world = World::repo();
-    assert!(world.command(program()).env_remove("USER").arg("init").status().unwrap().success());
-    let accepted = std::fs::read_to_string(world.store().join("accepted.json")).unwrap();
-    let accepted: Value = serde_json::from_str(&accepted).unwrap();
-    assert!(accepted["by"].as_str().is_some_and(|by| by.starts_with("uid ")), "{accepted}");
+    world.peers(&["ack", "blocked:ann", "--reason", "up again"]).exits(3).err_has("no peer is");
 }

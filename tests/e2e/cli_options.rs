@@ -26,14 +26,6 @@ fn a_scripted_peer_plays_the_turn_that_is_named_and_reads_its_prompt_from_a_file
 }
 
 #[test]
-fn an_expression_is_tried_on_a_command_that_its_time_limit_ended() {
-    let world = World::bare();
-    let eval = |more: &[&str]| world.peers(&[&["goals", "eval", "timed_out"], more].concat());
-    eval(&[]).exits(1);
-    eval(&["--timed-out"]).exits(0);
-}
-
-#[test]
 fn history_up_to_a_base_is_left_out_of_the_ledger() {
     let world = World::ready("true");
     let report = "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\", \"title\": \"It breaks\"}\n\nBug-Report: BUG-1\nPeer: ann\n";
@@ -45,14 +37,6 @@ fn history_up_to_a_base_is_left_out_of_the_ledger() {
         world.peers(&[&args[..], &["--base", &before]].concat()).exits(1);
         world.peers(&[&args[..], &["--base", "nothing"]].concat()).exits(3);
     }
-}
-
-#[test]
-fn a_provider_is_written_for_the_peers_that_it_fits() {
-    let world = World::repo();
-    world.peers(&["init", "--agents", "codex,claude", "--peer-provider", "codex=openrouter"]).exits(0);
-    let text = world.read(".peers/config.yaml");
-    assert_eq!(text.matches("\n    provider: openrouter\n").count(), 1, "{text}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn hook(world: &World, who: &str, message: &str) -> Ended {
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(message.as_bytes()).unwrap();
-    Ended::of(&child.wait_with_output().unwrap())
+    Ended::waited(child)
 }
 
 fn message(dir: &std::path::Path) -> String {
@@ -53,8 +53,7 @@ fn what_a_peer_committed_in_a_terminal_is_its_turn_and_the_next_peer_has_one() {
 fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
     let world = World::ready("true");
     works(&world, "half.txt", "");
-    let done = hook(&world, "ann", &message(&world.at("."))).exits(0);
-    assert!(done.err.contains("has committed and not handed over"), "{}", done.err);
+    hook(&world, "ann", &message(&world.at("."))).exits(0).err_has("has committed and not handed over");
     works(&world, "whole.txt", HANDOFF);
     for elsewhere in ["/", "/no/such/directory"] {
         let done = hook(&world, "ann", &message(std::path::Path::new(elsewhere))).exits(0);
@@ -65,8 +64,7 @@ fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
     assert!(done.out.is_empty() && done.err.contains("another loop is running here"), "{done:?}");
     drop(held);
     assert!(world.records("tick").is_empty());
-    let done = hook(&world, "nobody", "").exits(3);
-    assert!(done.err.contains("the peers are ann, ben"), "{}", done.err);
+    hook(&world, "nobody", "").exits(3).err_has("the peers are ann, ben");
     // 2 would tell the agent to go on.
     let done = hook(&world, "nobody", &message(&world.at("."))).exits(0);
     assert!(done.out.is_empty(), "{}", done.out);
@@ -75,8 +73,7 @@ fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
         "note: nothing is taken in: no peer is called `nobody` or run as it; the peers are ann, ben\n"
     );
     // Several are run as `plain`; a person who calls says which by hand.
-    let done = hook(&world, "plain", "no message").exits(3);
-    assert!(done.err.contains("several peers are run as `plain`"), "{}", done.err);
+    hook(&world, "plain", "no message").exits(3).err_has("several peers are run as `plain`");
     hook(&world, "ann", "").exits(0);
     assert_eq!(world.records("tick").len(), 2);
 }
@@ -85,8 +82,7 @@ fn a_turn_that_goes_on_another_directory_and_a_loop_at_work_are_left_alone() {
 fn commits_that_name_nobody_are_told_with_what_a_handoff_has() {
     let world = World::ready("true");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    let done = hook(&world, "ann", &message(&world.at("."))).exits(0);
-    assert!(done.err.contains("no new commit of `ann`"), "{}", done.err);
+    hook(&world, "ann", &message(&world.at("."))).exits(0).err_has("no new commit of `ann`");
     world.write("own.txt", "x");
     world.commit("Work without a name");
     let done = hook(&world, "ann", &message(&world.at("."))).exits(0);

@@ -1,12 +1,8 @@
 //! `peers prompt`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-
 use serde_json::Value;
 
-use crate::support::{World, heard, program};
+use crate::support::{World, heard};
 
 /// The prompt without what is drawn at random.
 fn without_nonce(prompt: &str) -> String {
@@ -15,30 +11,10 @@ fn without_nonce(prompt: &str) -> String {
     prompt.replace(nonce, "NONCE")
 }
 
-fn contents(dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            contents(&path, into);
-        } else {
-            into.insert(path.clone(), std::fs::read(&path).unwrap());
-        }
-    }
-}
-
-/// Every file of the repository, of the trusted store and of the home.
-fn everything(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    contents(&world.at(""), &mut found);
-    contents(&world.path("home"), &mut found);
-    found
-}
-
 #[test]
 fn what_is_shown_is_what_is_sent_and_showing_it_writes_nothing() {
     let world = World::ready("true");
-    world.write(".peers/config.yaml", &world.config("comm: hybrid\n"));
-    world.accept(&[]);
+    world.accept_config("comm: hybrid\n");
     let leave = serde_json::json!({"shell": "printf 'look at x\\n' > .peers/inbox/ann/to-ben/hello.md"});
     let make = serde_json::json!({"shell": "mkdir -p .peers/inbox/ann/to-ben"});
     world.script(
@@ -47,14 +23,13 @@ fn what_is_shown_is_what_is_sent_and_showing_it_writes_nothing() {
     );
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     world.write("left.txt", "mine\n");
-    let before = everything(&world);
+    let before = world.everything();
     let shown = world.peers(&["prompt", "--full"]).exits(0);
-    assert!(shown.err.contains("`real` is judged first"), "{}", shown.err);
+    shown.err_has("`real` is judged first");
     world.peers(&["prompt"]).exits(0);
     world.peers(&["prompt", "--json", "--peer", "ann"]).exits(0);
-    let after = everything(&world);
-    let differs = |(path, bytes): &(&PathBuf, &Vec<u8>)| before.get(*path) != Some(*bytes);
-    let written: Vec<_> = after.iter().filter(differs).map(|(path, _)| path).collect();
+    let after = world.everything();
+    let written: Vec<_> = after.iter().filter(|(path, held)| before.get(*path) != Some(held)).collect();
     assert!(written.is_empty() && after.len() == before.len(), "{written:?}");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
     let sent = world.read(".peers/log/prompts/tick-00002-ben.txt");
@@ -81,15 +56,10 @@ fn the_sizes_add_up_and_the_turn_is_the_right_one() {
     let of_ben = world.peers(&["prompt", "--json", "--peer", "ben"]).exits(0).json("peers.prompt/1");
     assert_eq!((&of_ben["peer"], &of_ben["next"]["peer"]), (&"ben".into(), &"ann".into()));
     assert_eq!(of_ben["text"], Value::Null);
-    let wrong = world.peers(&["prompt", "--peer", "bem"]).exits(2);
-    assert!(wrong.err.contains("did you mean `ben`?"), "{}", wrong.err);
+    world.peers(&["prompt", "--peer", "bem"]).exits(2).err_has("did you mean `ben`?");
     let page = world.peers(&["prompt"]).exits(0);
     assert!(page.out.starts_with("Prompt of tick 1 for `ann`\n\nblock "), "{}", page.out);
-    assert!(
-        page.out.contains("--full prints all") && page.out.contains("`ann` had none yet"),
-        "{}",
-        page.out
-    );
+    page.out_has("--full prints all").out_has("`ann` had none yet");
 }
 
 #[test]
@@ -99,13 +69,7 @@ fn beside_a_loop_it_is_the_prompt_after_the_turn_that_is_open() {
     let wait = format!("echo up > {}; cat {} > /dev/null", up.display(), go.display());
     let script = serde_json::json!({"turns": [[{"shell": wait}, {"handoff": "Work of ann"}]]});
     world.script("ann", &script.to_string());
-    let mut running = world
-        .command(program())
-        .args(["run", "--max-ticks", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut running = world.spawned(&["run", "--max-ticks", "1"]);
     heard(&up);
     let found = world.peers(&["prompt", "--json"]).exits(0).json("peers.prompt/1");
     std::fs::write(&go, "go").unwrap();
@@ -119,39 +83,10 @@ fn beside_a_loop_it_is_the_prompt_after_the_turn_that_is_open() {
 fn a_loop_that_would_stop_is_told() {
     let world = World::ready("false");
     world.peers(&["run", "--max-ticks", "1"]).exits(0);
-    world.write(".peers/config.yaml", &world.config("budget: {max_iterations: 1}\n"));
-    world.accept(&[]);
+    world.accept_config("budget: {max_iterations: 1}\n");
     let found = world.peers(&["prompt", "--json"]).exits(0);
-    assert!(
-        found.err.contains("no prompt is sent: the loop stops with `budget:max_iterations`"),
-        "{}",
-        found.err
-    );
+    found.err_has("no prompt is sent: the loop stops with `budget:max_iterations`");
     assert_eq!(found.json("peers.prompt/1")["next"]["reason"], "budget:max_iterations");
-}
-
-#[test]
-fn what_a_turn_costs_is_the_median_of_what_is_known() {
-    let world = World::ready("true");
-    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
-    let config = config.replacen("\"]\n", "\",\"--output-format\",\"stream-json\",\"--verbose\"]\n", 1);
-    world.write(".peers/config.yaml", &config);
-    let turn = |usd: &str| {
-        format!(
-            "- - emit: {{usage: {{input: 100, output: 20, usd: {usd}}}}}\n  - write: {{path: a.txt, append: x}}\n  - handoff: Work\n"
-        )
-    };
-    let script = format!("turns:\n{}{}{}", turn("0.50"), turn("3.00"), turn("0.75"));
-    world.script("ann", &script);
-    world.accept(&[]);
-    world.peers(&["run", "--max-ticks", "5"]).exits(0);
-    let page = world.peers(&["prompt", "--peer", "ann"]).exits(0).out;
-    assert!(
-        page.contains("the last ones of `ann` cost $0.75 (median of 3) and used 120 tokens (median of 3)"),
-        "{page}"
-    );
-    let page = world.peers(&["prompt", "--peer", "ben"]).exits(0).out;
-    assert!(page.contains("what they cost is not known"), "{page}");
 }
 
 #[test]
@@ -159,8 +94,8 @@ fn files_that_were_not_accepted_are_shown_with_a_warning() {
     let world = World::ready("true");
     world.write(".peers/config.yaml", &world.config("comm: hybrid\n"));
     let shown = world.peers(&["prompt", "--full"]).exits(0);
-    assert!(shown.err.contains("would refuse: config.yaml changed since it was accepted"), "{}", shown.err);
-    assert!(shown.out.contains(".peers/inbox/ann"), "{}", shown.out);
+    shown.err_has("would refuse: config.yaml changed since it was accepted");
+    shown.out_has(".peers/inbox/ann");
     let none = World::repo();
     none.peers(&["prompt"]).exits(3);
 }

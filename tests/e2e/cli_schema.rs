@@ -67,12 +67,14 @@ fn init_lays_down_the_schemas_that_the_files_name_and_a_run_does_not_mind() {
 fn settings_of_peers_are_written_by_init_and_nothing_is_written_where_they_fit_nobody() {
     let world = World::repo();
     let done = world.peers(&["init", "--peer-model", "gemini=x"]).exits(2);
-    assert!(done.err.contains("--peer-model: no peer has the name or tool of `gemini=x`"), "{}", done.err);
+    done.err_has("--peer-model: no peer has the name or tool of `gemini=x`");
     assert!(!world.at(".peers").exists());
-    world.peers(&["init", "--peer-reasoning", "high", "--peer-model", "codex=gpt-5"]).exits(0);
+    let settings = ["--peer-reasoning=high", "--peer-model=codex=gpt-5", "--peer-provider=codex=openrouter"];
+    world.peers(&[&["init"], &settings[..]].concat()).exits(0);
     let text = world.read(".peers/config.yaml");
     assert_eq!(text.matches("\n    reasoning: high\n").count(), 2, "{text}");
     assert_eq!(text.matches("\n    model: gpt-5\n").count(), 1, "{text}");
+    assert_eq!(text.matches("\n    provider: openrouter\n").count(), 1, "{text}");
     assert!(world.peers(&["info"]).exits(0).out.contains("gpt-5"));
 }
 

@@ -1,9 +1,9 @@
 //! A loop that is told to stop, and one that is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Stdio};
+use std::process::Child;
 
-use crate::support::{Ended, World, goals, heard, program};
+use crate::support::{Ended, World, heard, holds, program};
 
 /// A world whose first peer announces itself in a pipe and then hangs.
 fn hanging() -> World {
@@ -18,13 +18,7 @@ fn hanging() -> World {
 
 /// A running loop whose peer is up.
 fn started(world: &World) -> Child {
-    let child = world
-        .command(program())
-        .args(["run", "--max-ticks", "1"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = world.spawned(&["run", "--max-ticks", "1"]);
     // Opening the pipe waits for the peer to open it.
     heard(&world.path("pipe"));
     child
@@ -41,7 +35,7 @@ fn a_signal_ends_the_turn_and_the_loop_with_its_code() {
         let world = hanging();
         let mut child = started(&world);
         let running = world.peers(&["status"]).exits(0);
-        assert!(running.out.contains("running"), "{}", running.out);
+        running.out_has("running");
         signal(&world, &child, name);
         let mut out = String::new();
         child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
@@ -70,19 +64,14 @@ fn stop_ends_the_loop_of_this_repository_and_says_why_it_stopped() {
     let mut child = started(&world);
     let json = world.peers(&["stop", "--json"]).exits(0).json("peers.stop/1");
     let run = &world.records("run-started")[0]["run_id"];
-    assert_eq!(
-        (&json["result"], &json["run_id"], &json["reason"]),
-        (&"stopped".into(), run, &"interrupted".into())
-    );
+    holds(&json, &serde_json::json!({"result": "stopped", "run_id": run, "reason": "interrupted"}));
     child.wait().unwrap();
     // Below the top there is no store, and that is said.
     std::fs::create_dir(world.path("repo/sub")).unwrap();
-    let below = world.peers(&["-C", "sub", "stop"]).exits(3);
-    assert!(below.err.contains("hint: the repository's top is above: `peers -C "), "{}", below.err);
+    world.peers(&["-C", "sub", "stop"]).exits(3).err_has("hint: the repository's top is above: `peers -C ");
     // Another command that holds the lock is no loop, and is left alone.
     let _held = world.hold_lock(serde_json::json!({"command": "land"}));
-    let none = world.peers(&["stop"]).exits(1);
-    assert!(none.err.contains("no loop is running here: `peers land` is at work"), "{}", none.err);
+    world.peers(&["stop"]).exits(1).err_has("no loop is running here: `peers land` is at work");
 }
 
 #[test]
@@ -90,15 +79,8 @@ fn ctrl_c_in_the_trial_skips_it_and_names_the_gate_that_hung() {
     let world = hanging();
     let (pipe, turn) = (world.fifo("trial"), world.path("pipe"));
     let hangs = format!("test -d .peers || {{ echo up > {}; exec tail -f /dev/null; }}", pipe.display());
-    world.write(".peers/goals.yaml", &goals(&[("real", &hangs)]));
-    world.accept(&[]);
-    let mut child = world
-        .command(program())
-        .args(["run", "--max-ticks", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    world.accept_goals(&[("real", &hangs)]);
+    let mut child = world.spawned(&["run", "--max-ticks", "1"]);
     heard(&pipe);
     signal(&world, &child, "INT");
     // The turn begins.
@@ -123,9 +105,8 @@ fn a_killed_loop_is_seen_as_crashed_and_its_turn_is_recovered_once() {
     let again = world.peers(&["run", "--max-ticks", "1"]).exits(0);
     let killed = world.records("run-started")[0]["run_id"].as_str().unwrap().to_owned();
     let left = "what tick 1 of ann left is judged like any turn, its time and cost are lower bounds";
-    assert!(again.err.contains(&format!("run {killed} was killed or lost: {left}\n")), "{}", again.err);
-    let report = world.peers(&["report"]).exits(0).out;
-    assert!(report.contains(&format!("it never ended; {left}")), "{report}");
+    again.err_has(&format!("run {killed} was killed or lost: {left}\n"));
+    world.peers(&["report"]).exits(0).out_has(&format!("it never ended; {left}"));
     let ticks = world.records("tick");
     assert_eq!(ticks.len(), 2);
     assert_eq!((&ticks[0]["recovered"], &ticks[0]["classification"]), (&true.into(), &"interrupted".into()));
@@ -164,17 +145,14 @@ fn while_a_turn_runs_nobody_claims_that_the_work_tree_is_clean() {
     world.peers(&["run", "--max-ticks", "2"]).exits(0);
     let announce = format!("echo up > {}", pipe.display());
     let script = serde_json::json!({"after": "repeat", "turns": [[{"shell": announce}, {"hang": "sleep"}]]});
-    world.script("ann", &script.to_string());
-    world.script("ben", &script.to_string());
+    world.scripts(&script.to_string());
     let mut child = started(&world);
     world.write("README.md", "edited in the turn\n");
-    let text = world.peers(&["status"]).exits(0).out;
-    assert!(text.contains("work tree: not looked at while a turn runs\n"), "{text}");
+    world.peers(&["status"]).exits(0).out_has("work tree: not looked at while a turn runs\n");
     let json = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
     let core = &json["loop"]["value"];
     assert_eq!((core["clean"].is_null(), core["dirty_count"].is_null()), (true, true), "{core}");
-    let report = world.peers(&["report"]).exits(0).out;
-    assert!(report.contains("work tree not looked at while a turn runs"), "{report}");
+    world.peers(&["report"]).exits(0).out_has("work tree not looked at while a turn runs");
     signal(&world, &child, "TERM");
     child.wait().unwrap();
 }
@@ -225,16 +203,13 @@ fn a_verification_that_is_interrupted_says_so_and_leaves_no_older_report() {
     let world = World::ready("true");
     let (up, never) = (world.fifo("up"), world.fifo("never"));
     let gate = format!("echo up > {}; cat {}", up.display(), never.display());
-    world.write(".peers/goals.yaml", &goals(&[("real", &gate)]));
-    world.accept(&[]);
+    world.accept_goals(&[("real", &gate)]);
     world.write(".peers/VERIFY.md", "all green");
-    let mut command = world.command(program());
-    command.args(["verify", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
+    let child = world.spawned(&["verify", "--json"]);
     heard(&up);
     signal(&world, &child, "TERM");
-    let done = Ended::of(&child.wait_with_output().unwrap()).exits(143);
-    assert!(done.err.contains("interrupted by signal 15; no report was written"), "{}", done.err);
+    let done = Ended::waited(child).exits(143);
+    done.err_has("interrupted by signal 15; no report was written");
     done.json("peers.error/1");
     assert!(!world.at(".peers/VERIFY.md").exists());
 }

@@ -12,8 +12,7 @@ fn a_moved_repository_gets_its_store_back() {
     fs::rename(&old, &new).unwrap();
     fs::create_dir(&old).unwrap();
     let at = |args: &[&str]| world.peers(&[&["-C", new.to_str().unwrap()], args].concat());
-    let refused = at(&["status"]).exits(5);
-    assert!(refused.err.contains(" store attach "), "{}", refused.err);
+    at(&["status"]).exits(5).err_has(" store attach ");
     let done =
         at(&["store", "attach", old.to_str().unwrap(), "--json"]).exits(0).json("peers.store-attach/1");
     assert!(world.store().ends_with(done["project"].as_str().unwrap()));
@@ -31,7 +30,7 @@ fn a_copy_cannot_take_the_store_of_the_original() {
     let original = world.at("");
     let done =
         world.peers(&["-C", copy.to_str().unwrap(), "store", "attach", original.to_str().unwrap()]).exits(5);
-    assert!(done.err.contains("still is at"), "{}", done.err);
+    done.err_has("still is at");
     world.peers(&["info"]).exits(0);
 }
 
@@ -69,8 +68,7 @@ fn a_damaged_journal_is_refused_and_not_mended() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replacen("tester", "nobody", 1)).unwrap();
     world.peers(&["state", "check"]).exits(3);
-    let status = world.peers(&["status"]).exits(3);
-    assert!(status.out.contains("the journal is damaged: record 2 does not continue"), "{}", status.out);
+    world.peers(&["status"]).exits(3).out_has("the journal is damaged: record 2 does not continue");
     world.peers(&["state", "rebuild"]).exits(3);
     world.peers(&["run"]).exits(3);
     assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), text.lines().count());

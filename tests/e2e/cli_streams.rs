@@ -39,6 +39,12 @@ fn over(world: &World, child: &mut Child) {
     assert_eq!(world.records("exit").len(), 1);
 }
 
+/// A run of so many ticks with these streams. Our ends of them are closed.
+fn run(world: &World, ticks: &str, stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Child {
+    let mut command = world.command(program());
+    command.args(["run", "--max-ticks", ticks]).stdout(stdout).stderr(stderr).spawn().unwrap()
+}
+
 /// What was written behind the bytes that filled the pipe.
 fn rest(mut reader: UnixStream, bytes: usize) -> String {
     let mut all = Vec::new();
@@ -50,11 +56,7 @@ fn rest(mut reader: UnixStream, bytes: usize) -> String {
 fn a_reader_of_our_output_that_stops_reading_holds_up_the_last_word_alone() {
     let world = World::ready("true");
     let (reader, stdout, bytes) = full();
-    let mut command = world.command(program());
-    let mut child =
-        command.args(["run", "--max-ticks", "2"]).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
-    // Or this end of the pipe would stay open as well.
-    drop(command);
+    let mut child = run(&world, "2", stdout, Stdio::piped());
     // The whole run is over and recorded before anybody reads.
     let mut err = child.stderr.take().unwrap();
     over(&world, &mut child);
@@ -68,10 +70,7 @@ fn a_reader_of_our_output_that_stops_reading_holds_up_the_last_word_alone() {
 fn a_reader_of_our_output_that_leaves_changes_neither_the_run_nor_its_code() {
     let world = World::ready("false");
     let (reader, stdout, _) = full();
-    let mut command = world.command(program());
-    let mut child =
-        command.args(["run", "--max-ticks", "1"]).stdout(stdout).stderr(Stdio::null()).spawn().unwrap();
-    drop(command);
+    let mut child = run(&world, "1", stdout, Stdio::null());
     over(&world, &mut child);
     drop(reader);
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -82,10 +81,7 @@ fn a_reader_of_our_output_that_leaves_changes_neither_the_run_nor_its_code() {
 fn talk_that_nobody_reads_holds_up_no_turn_and_is_there_for_a_late_reader() {
     let world = World::ready("true");
     let (reader, stderr, bytes) = full();
-    let mut command = world.command(program());
-    let mut child =
-        command.args(["run", "--max-ticks", "2"]).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
-    drop(command);
+    let mut child = run(&world, "2", Stdio::piped(), stderr);
     let mut out = child.stdout.take().unwrap();
     over(&world, &mut child);
     assert_eq!(world.records("tick").len(), 2);
@@ -100,10 +96,7 @@ fn talk_that_nobody_reads_holds_up_no_turn_and_is_there_for_a_late_reader() {
 fn talk_that_nobody_ever_reads_holds_up_neither_the_last_word_nor_the_end() {
     let world = World::ready("true");
     let (reader, stderr, _) = full();
-    let mut command = world.command(program());
-    let child =
-        command.args(["run", "--max-ticks", "1"]).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
-    drop(command);
+    let child = run(&world, "1", Stdio::piped(), stderr);
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.stdout.as_slice(), done.status.code()), (&b"Stopped: max_ticks\n"[..], Some(0)));
     drop(reader);

@@ -1,6 +1,5 @@
 //! `peers tmux`, with a real tmux on a socket of its own.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::{Ended, World, program};
@@ -50,8 +49,7 @@ fn a_session_is_started_once_and_ended_once() {
     assert_eq!(windows, "watch 3\nann 1\nben 1\n");
     let panes = server.tmux(&["list-panes", "-t", "=peers-repo:watch", "-F", "#{pane_start_command}"]);
     assert_eq!(panes.lines().filter(|pane| pane.contains("watch")).count(), 3, "{panes}");
-    let again = server.peers("up").exits(4);
-    assert!(again.err.contains("`peers tmux down`"), "{}", again.err);
+    server.peers("up").exits(4).err_has("`peers tmux down`");
     server.peers("down").exits(0);
     server.peers("down").exits(1);
 }
@@ -60,15 +58,12 @@ fn a_session_is_started_once_and_ended_once() {
 fn no_session_is_made_of_what_nobody_accepted_or_what_is_not_there() {
     let world = World::ready("true");
     let mark = world.path("started");
-    let bin = world.path("bin");
-    std::fs::create_dir(&bin).unwrap();
     // Neither tmux nor the program of a peer is called.
     for name in ["tmux", "claude"] {
-        std::fs::write(bin.join(name), format!("#!/bin/sh\necho $0 >> '{}'\n", mark.display())).unwrap();
-        std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+        world.executable(&format!("bin/{name}"), &format!("echo $0 >> '{}'", mark.display()));
     }
     let up = || {
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let path = World::search_path(&world.path("bin"));
         Ended::of(&world.command(program()).args(["tmux", "up"]).env("PATH", path).output().unwrap())
     };
     let config = world.config("").replacen("tool: plain", "tool: claude", 1);
@@ -86,12 +81,8 @@ fn no_session_is_made_of_what_nobody_accepted_or_what_is_not_there() {
     world.write(".peers/config.yaml", &missing);
     world.accept(&[]);
     let refused = up().exits(6);
-    assert!(
-        refused.err.contains("peer `ben`: ") && refused.err.contains("/nowhere/codex"),
-        "{}",
-        refused.err
-    );
-    assert!(refused.err.contains("nothing was started") && !refused.err.contains("`ann`"), "{}", refused.err);
+    refused.err_has("peer `ben`: ").err_has("/nowhere/codex");
+    refused.err_has("nothing was started").err_lacks("`ann`");
     assert!(!mark.exists(), "{}", std::fs::read_to_string(mark).unwrap());
 }
 

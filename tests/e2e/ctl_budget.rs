@@ -1,10 +1,8 @@
 //! Budgets of loops in the background: what the operator said last holds.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, controller};
+use crate::ctl_fleet::{Fleet, controller, lives, pid_in};
 use crate::support::{Ended, World, heard, program};
 
 /// A repository whose turns cost one dollar each and never make the gate green.
@@ -12,9 +10,7 @@ fn costly() -> Fleet {
     let turn = json!([{"emit": {"usage": {"input": 10, "output": 5, "usd": 1.0}}},
         {"write": {"path": "{{peer}}.txt", "append": "{{turn}}\n"}}, {"handoff": "Work"}]);
     let fleet = Fleet::of(World::ready("test -f never"));
-    for peer in ["ann", "ben"] {
-        fleet.script(peer, &json!({"after": "repeat", "turns": [turn]}).to_string());
-    }
+    fleet.scripts(&json!({"after": "repeat", "turns": [turn]}).to_string());
     paid(&fleet, "");
     fleet
 }
@@ -44,32 +40,23 @@ fn a_raise_beats_the_cap_of_an_older_start_which_is_repeated_and_yields_to_that_
     fleet.start(&["--max-usd", "2"]);
     over(&fleet, 10);
     assert_eq!(ticks(&fleet), 2);
-    let said = fleet.ctl(&["status"]).exits(0).out;
-    assert!(said.contains("budget:max_usd, $2.00 of $2.00"), "{said}");
-    let done = fleet.ctl(&["resume", "--start"]).exits(10);
-    assert!(done.err.contains("(budget:max_usd): $2.00 of $2.00 (100 %)"), "{}", done.err);
+    fleet.ctl(&["status"]).exits(0).out_has("budget:max_usd, $2.00 of $2.00");
+    fleet.ctl(&["resume", "--start"]).exits(10).err_has("(budget:max_usd): $2.00 of $2.00 (100 %)");
     // What is added is added to the cap that the last start gave.
     let done = fleet.ctl(&["budget", "raise", "--usd", "+3"]).exits(0);
-    assert!(
-        done.out.contains("`budget.max_usd` is $5.00 until ") && !done.out.contains("note"),
-        "{}",
-        done.out
-    );
-    let said = fleet.ctl(&["status"]).exits(0).out;
-    assert!(said.contains("$2.00 of $5.00"), "{said}");
+    done.out_has("`budget.max_usd` is $5.00 until ").out_lacks("note");
+    fleet.ctl(&["status"]).exits(0).out_has("$2.00 of $5.00");
     fleet.ctl(&["resume", "--start"]).exits(0);
     over(&fleet, 10);
     assert_eq!(ticks(&fleet), 5);
     // A start of which nothing is known but its arguments says when these were given.
-    let done = fleet.ctl(&["restart"]).exits(10);
-    assert!(done.err.contains("$5.00 of $5.00"), "{}", done.err);
+    fleet.ctl(&["restart"]).exits(10).err_has("$5.00 of $5.00");
     fleet.ctl(&["budget", "raise", "--usd", "6"]).exits(0);
     fleet.ctl(&["restart"]).exits(0);
     over(&fleet, 10);
     assert_eq!(ticks(&fleet), 6);
     // Given after it was raised.
-    let done = fleet.ctl(&["start", "--max-usd", "3"]).exits(10);
-    assert!(done.err.contains("$6.00 of $3.00"), "{}", done.err);
+    fleet.ctl(&["start", "--max-usd", "3"]).exits(10).err_has("$6.00 of $3.00");
     fleet.ctl(&["start", "--max-usd", "8"]).exits(0);
     over(&fleet, 10);
     assert_eq!(ticks(&fleet), 8);
@@ -86,21 +73,14 @@ fn a_dry_run_says_that_the_budget_is_used_up() {
         rows[0]["refusals"].as_array().unwrap().len()
     };
     assert_eq!((refused(&["--max-usd", "1"]), refused(&["--max-usd", "2"]), refused(&[])), (1, 0, 0));
-    assert_eq!(
-        (refused(&["--max-usd", "1", "--force"]), refused(&["--max-usd", "1", "--reset-budget"])),
-        (0, 0)
-    );
+    let anyway = ["--force", "--reset-budget"].map(|anyway| refused(&["--max-usd", "1", anyway]));
+    assert_eq!(anyway, [0, 0]);
     let done = fleet.ctl(&["start", "--dry-run", "--max-usd", "1"]).exits(0);
-    assert!(
-        done.out.contains("would be refused: the budget is exhausted (budget:max_usd): $1.00"),
-        "{}",
-        done.out
-    );
-    assert!(!done.out.contains("since"), "{}", done.out);
+    done.out_has("would be refused: the budget is exhausted (budget:max_usd): $1.00");
+    done.out_lacks("since");
     std::fs::rename(fleet.store(), fleet.path("elsewhere")).unwrap();
     assert_eq!(refused(&[]), 1);
-    let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
-    assert!(done.out.contains("would be refused: "), "{}", done.out);
+    fleet.ctl(&["start", "--dry-run"]).exits(0).out_has("would be refused: ");
     fleet.ctl(&["start"]).exits(5);
 }
 
@@ -130,8 +110,8 @@ fn a_loop_that_runs_takes_up_raises_before_its_next_turn() {
     for said in ["$4.00", "$6.00"] {
         // The first still waits to be taken up, and counts.
         let done = fleet.ctl(&["budget", "raise", "--usd", "+2"]).exits(0);
-        assert!(done.out.contains(&format!("`budget.max_usd` is {said} until ")), "{}", done.out);
-        assert!(done.out.contains("the running loop takes it up before its next tick"), "{}", done.out);
+        done.out_has(&format!("`budget.max_usd` is {said} until "));
+        done.out_has("the running loop takes it up before its next tick");
     }
     std::fs::write(&go, "go\n").unwrap();
     over(&fleet, 10);
@@ -172,11 +152,7 @@ fn ticks_of_all_runs_are_raised_and_those_of_one_run_count_anew() {
     fleet.start(&[]);
     over(&fleet, 10);
     let done = fleet.ctl(&["budget", "raise", "--ticks", "+3"]).exits(0);
-    assert!(
-        done.out.contains("`budget.max_iterations` is 5 until ") && !done.out.contains("note"),
-        "{}",
-        done.out
-    );
+    done.out_has("`budget.max_iterations` is 5 until ").out_lacks("note");
     fleet.ctl(&["resume", "--start"]).exits(0);
     over(&fleet, 10);
     assert_eq!(ticks(&fleet), 5);
@@ -184,7 +160,7 @@ fn ticks_of_all_runs_are_raised_and_those_of_one_run_count_anew() {
     fleet.start(&["--max-ticks", "2"]);
     over(&fleet, 0);
     let done = fleet.ctl(&["budget", "raise", "--ticks", "+1"]).exits(0);
-    assert!(done.out.contains("note: the newest run has a cap of its own, --max-ticks 2,"), "{}", done.out);
+    done.out_has("note: the newest run has a cap of its own, --max-ticks 2,");
     fleet.ctl(&["resume", "--start"]).exits(0);
     over(&fleet, 0);
     assert_eq!(ticks(&fleet), 9);
@@ -212,10 +188,7 @@ fn without_a_cap_more_is_counted_from_what_is_spent() {
 
 /// A `peers` of which this is done before it becomes the real one.
 fn wrapped(fleet: &Fleet, script: &str) -> Ended {
-    let bin = fleet.path("wrapper");
-    let text = format!("#!/bin/sh\n{script}\nexec {} \"$@\"\n", program().display());
-    std::fs::write(&bin, text).unwrap();
-    std::fs::set_permissions(&bin, PermissionsExt::from_mode(0o755)).unwrap();
+    let bin = fleet.executable("wrapper", &format!("{script}\nexec {} \"$@\"", program().display()));
     let mut command = fleet.command(controller());
     Ended::of(&command.args(["start", "demo"]).env("PEERS_CTL_PEERS_BIN", &bin).output().unwrap())
 }
@@ -239,8 +212,7 @@ fn a_loop_that_runs_is_told_though_the_registry_cannot_be_written_any_more() {
     heard(&fleet.path("pipe"));
     assert_eq!(fleet.row("demo")["state"], "running");
     // One that runs cannot be started again.
-    let done = fleet.ctl(&["resume", "--start"]).exits(4);
-    assert!(done.err.contains("demo is already running"), "{}", done.err);
+    fleet.ctl(&["resume", "--start"]).exits(4).err_has("demo is already running");
     fleet.ctl(&["stop"]).exits(0);
     fleet.is_quiet();
 }
@@ -248,10 +220,9 @@ fn a_loop_that_runs_is_told_though_the_registry_cannot_be_written_any_more() {
 #[test]
 fn a_process_that_goes_on_without_a_word_is_not_forgotten() {
     let fleet = Fleet::new();
-    let done = wrapped(&fleet, "exec >/dev/null; exec sleep 1000").exits(1);
-    assert!(done.err.contains("it closed its output and goes on"), "{}", done.err);
+    wrapped(&fleet, "exec >/dev/null; exec sleep 1000").exits(1).err_has("it closed its output and goes on");
     let runtime = fleet.registry()["projects"][0]["runtime"].clone();
-    let pid = u32::try_from(runtime["pid"].as_u64().unwrap()).unwrap();
-    assert!(crate::ctl_fleet::lives(pid), "{runtime}");
+    let pid = pid_in(&runtime);
+    assert!(lives(pid), "{runtime}");
     assert!(fleet.locked());
 }

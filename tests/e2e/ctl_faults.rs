@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, carrying, controller, lives, send, told};
+use crate::ctl_fleet::{Fleet, carrying, controller, lives, pid_in, send, told};
 use crate::support::heard;
 
 /// Every place where a controller can be told to die, from its source.
@@ -23,9 +23,7 @@ fn world() -> Fleet {
     let fleet = Fleet::hanging();
     let announce = format!("echo up > {}", fleet.path("pipe").display());
     let turn = json!([{"fork": {"what": "setsid"}}, {"fork": {"what": "daemon"}}, {"shell": announce}, {"hang": "sleep"}]);
-    for peer in ["ann", "ben"] {
-        fleet.script(peer, &json!({"after": "repeat", "turns": [turn]}).to_string());
-    }
+    fleet.scripts(&json!({"after": "repeat", "turns": [turn]}).to_string());
     fleet
 }
 
@@ -40,9 +38,8 @@ fn dies(fleet: &Fleet, point: &str, args: &[&str]) {
 
 /// The processes of the runs that have begun and not ended, by their records.
 fn loops(fleet: &Fleet) -> Vec<u32> {
-    let pid = |run: &Value| u32::try_from(run["pid"].as_u64().unwrap()).unwrap();
     let all = fleet.runs().into_iter().filter(|run| run["ended_at"].is_null());
-    all.map(|run| pid(&run)).filter(|pid| lives(*pid)).collect()
+    all.map(|run| pid_in(&run)).filter(|pid| lives(*pid)).collect()
 }
 
 /// What `list` says is what the lock and the system say.
@@ -124,7 +121,7 @@ fn a_stop_that_dies_anywhere_leaves_a_loop_that_runs_or_nothing() {
         let fleet = world();
         let started = fleet.start(&[]);
         heard(&fleet.path("pipe"));
-        let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
+        let pid = pid_in(&started);
         let hard = ["stop.killed", "stop.swept"].contains(&point);
         if hard {
             assert!(send(pid, "STOP"));
@@ -133,9 +130,7 @@ fn a_stop_that_dies_anywhere_leaves_a_loop_that_runs_or_nothing() {
         let told = ["stop.op-locked", "stop.intent-written"].contains(&point);
         if !told {
             // What it was sent takes its time.
-            while lives(pid) || fleet.locked() {
-                std::thread::yield_now();
-            }
+            fleet.is_gone(pid);
         }
         assert_eq!(lives(pid), told, "{point}");
         let row = if hard {
@@ -159,12 +154,10 @@ fn a_killed_stop_is_taken_up_by_the_next_command_whichever_that_is() {
         let fleet = world();
         let started = fleet.start(&[]);
         heard(&fleet.path("pipe"));
-        let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
+        let pid = pid_in(&started);
         assert!(send(pid, "STOP"));
         dies(&fleet, "stop.killed", &["stop", "--grace", "0s"]);
-        while lives(pid) || fleet.locked() {
-            std::thread::yield_now();
-        }
+        fleet.is_gone(pid);
         let done = fleet.ctl(next);
         assert_eq!(done.code, Some(0), "{next:?}: {}{}", done.out, done.err);
         let first = started["run_id"].as_str().unwrap();

@@ -52,9 +52,7 @@ impl Fleet {
         let pipe = fleet.fifo("pipe");
         let announce = format!("echo up > {}", pipe.display());
         let script = json!({"after": "repeat", "turns": [[{"shell": announce}, {"hang": "sleep"}]]});
-        for peer in ["ann", "ben"] {
-            fleet.script(peer, &script.to_string());
-        }
+        fleet.scripts(&script.to_string());
         fleet
     }
 
@@ -62,9 +60,7 @@ impl Fleet {
     pub(crate) fn still() -> Self {
         let fleet = Self::new();
         let script = json!({"after": "repeat", "turns": [[{"hang": "sleep"}]]});
-        for peer in ["ann", "ben"] {
-            fleet.script(peer, &script.to_string());
-        }
+        fleet.scripts(&script.to_string());
         fleet
     }
 
@@ -91,12 +87,6 @@ impl Fleet {
         dir
     }
 
-    /// Takes this configuration and accepts it.
-    pub(crate) fn configured(&self, more: &str) {
-        self.write(".peers/config.yaml", &self.config(more));
-        self.accept(&[]);
-    }
-
     /// `peers-ctl --json ARGS`: what its data says.
     #[track_caller]
     pub(crate) fn data(&self, schema: &str, args: &[&str], code: i32) -> Value {
@@ -115,6 +105,36 @@ impl Fleet {
     #[track_caller]
     pub(crate) fn start(&self, more: &[&str]) -> Value {
         self.data("peers-ctl.start/1", &[&["start", "demo"], more].concat(), 0)[0].clone()
+    }
+
+    /// The same, until it ended well.
+    #[track_caller]
+    pub(crate) fn ran(&self, more: &[&str]) -> Value {
+        let row = self.start(more);
+        self.ctl(&["wait", "demo", "--timeout", "2m"]).exits(0);
+        row
+    }
+
+    /// Kills the loop, and waits until nothing is left of it. A child that it was just starting has the lock until
+    /// that is another program.
+    pub(crate) fn kill(&self, pid: u32) {
+        assert!(send(pid, "KILL"));
+        self.is_gone(pid);
+    }
+
+    /// Waits until this loop does not live and nobody holds its lock.
+    pub(crate) fn is_gone(&self, pid: u32) {
+        while lives(pid) || self.locked() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Asserts how `demo` stands: its row.
+    #[track_caller]
+    pub(crate) fn stands(&self, state: &str, outcome: &str) -> Value {
+        let row = self.row("demo");
+        assert_eq!((&row["state"], &row["outcome"]), (&state.into(), &outcome.into()), "{row}");
+        row
     }
 
     /// The registry, as it stands in its file.
@@ -168,6 +188,15 @@ pub(crate) fn carrying(text: &str) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| *pid != std::process::id() && (has(*pid, "environ") || has(*pid, "cmdline"))).collect()
+}
+
+pub(crate) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
+}
+
+/// The process that a row names.
+pub(crate) fn pid_in(row: &Value) -> u32 {
+    u32::try_from(row["pid"].as_u64().unwrap()).unwrap()
 }
 
 /// A process, for people.

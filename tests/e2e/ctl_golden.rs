@@ -70,50 +70,18 @@ impl Redacted {
         let config = [self.world.as_str(), "home", "config"].join("/");
         let text =
             text.replace(&config, "<config>").replace(&self.world, "<world>").replace(&self.bin, "<bin>");
-        let text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
-        let mut told = String::new();
-        let mut rest = text.as_str();
-        while let Some(first) = rest.chars().next() {
-            let whole = |fits: fn(char) -> bool| rest.find(|c| !fits(c)).unwrap_or(rest.len());
-            let begins = !told.ends_with(|c: char| c.is_ascii_alphanumeric());
-            let word = whole(|c| c.is_ascii_alphanumeric());
-            let time = whole(|c| c.is_ascii_digit() || matches!(c, '-' | ':' | '.' | 'T' | 'Z'));
-            let taken = if begins && time >= 20 && rest[..time].contains('T') {
-                told.push_str("<time>");
-                time
-            } else if begins && hex(&rest[..word]) {
-                told.push_str("<hex>");
-                word
-            } else if begins && span(&rest[..word]) {
-                told.push_str("<span>");
-                word
-            } else if begins
-                && told.ends_with("process ")
-                && rest[..word].bytes().all(|b| b.is_ascii_digit())
-                && word > 0
-            {
-                told.push_str("<pid>");
-                word
-            } else {
-                told.push(first);
-                first.len_utf8()
-            };
-            rest = &rest[taken..];
+        let mut text = text.replace(env!("CARGO_PKG_VERSION"), "<version>");
+        for (pattern, with) in [
+            (r"\b\d{4}-\d\d-\d\dT[0-9:.]+Z", "<time>"),
+            // A commit, a digest, the id of a run.
+            (r"\b[0-9a-f]{7,}\b", "<hex>"),
+            (r"\b\d+(ms|s|m|h)\b", "<span>"),
+            (r"\bprocess \d+\b", "process <pid>"),
+        ] {
+            text = regex::Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
         }
-        told
+        text
     }
-}
-
-/// A commit, a digest, the id of a run.
-fn hex(word: &str) -> bool {
-    word.len() >= 7 && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// `12ms`, `3s`, `2m`.
-fn span(word: &str) -> bool {
-    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = &word[digits.len()..];
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && matches!(unit, "ms" | "s" | "m" | "h")
 }
 
 /// Whether a number is what a clock, the system or the size of a path made of it.
@@ -155,8 +123,7 @@ fn ran() -> Fleet {
         world.script(peer, &script);
     }
     let fleet = Fleet::of(world);
-    fleet.ctl(&["start", "--max-ticks", "2"]).exits(0);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "2"]);
     fleet
 }
 

@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::ctl_fleet::{Fleet, controller, hold, is_locked, lives, send, start_time};
+use crate::ctl_fleet::{Fleet, controller, hold, is_locked, lives, pid_in, send, start_time};
 use crate::support::Ended;
-
-fn pid(started: &Value) -> u32 {
-    u32::try_from(started["pid"].as_u64().unwrap()).unwrap()
-}
 
 /// The store of the project at a path.
 pub(crate) fn store_of(fleet: &Fleet, dir: &Path) -> PathBuf {
@@ -28,7 +24,7 @@ fn a_repository_that_leads_to_another_one_gives_nobody_power_over_that() {
     let fleet = Fleet::still();
     let victim = fleet.another("victim");
     let started = fleet.data("peers-ctl.start/1", &["start", "victim"], 0)[0].clone();
-    let loops = pid(&started);
+    let loops = pid_in(&started);
     // A worktree of the other repository, put where this one was.
     let (other, demo) = (fleet.path("side"), fleet.path("repo"));
     fleet.git(&["-C", victim.to_str().unwrap(), "worktree", "add", "-q", other.to_str().unwrap()]);
@@ -38,11 +34,9 @@ fn a_repository_that_leads_to_another_one_gives_nobody_power_over_that() {
         .unwrap();
     let before = fleet.registry()["projects"][1].clone();
     assert_ne!(fleet.row("demo")["state"], "running");
-    let shown = fleet.ctl(&["dashboard"]).exits(0).out;
-    assert!(shown.contains("is not the repository that was registered"), "{shown}");
+    fleet.ctl(&["dashboard"]).exits(0).out_has("is not the repository that was registered");
     for words in [&["stop", "demo"][..], &["stop", "demo", "--now"], &["stop", "demo", "--after-tick"]] {
-        let done = fleet.ctl(words).exits(0);
-        assert!(done.out.contains("no loop runs"), "{}", done.out);
+        fleet.ctl(words).exits(0).out_has("no loop runs");
     }
     for words in [
         &["start", "demo"][..],
@@ -70,7 +64,7 @@ fn a_repository_that_leads_to_another_one_gives_nobody_power_over_that() {
 fn a_loop_whose_directory_was_moved_away_or_broke_is_seen_and_stopped() {
     for how in ["moved", "broken"] {
         let fleet = Fleet::still();
-        let loops = pid(&fleet.start(&[]));
+        let loops = pid_in(&fleet.start(&[]));
         // It would see that itself, and end.
         assert!(send(loops, "STOP"));
         let demo = fleet.path("repo");
@@ -88,8 +82,7 @@ fn a_loop_whose_directory_was_moved_away_or_broke_is_seen_and_stopped() {
         }
         let row = ctl(&["list", "--json"]).json("peers-ctl.list/1")["data"][0].clone();
         assert_eq!(row["state"], "running", "{how}");
-        let done = ctl(&["remove", "demo"]).exits(4);
-        assert!(done.err.contains("its loop runs"), "{}", done.err);
+        ctl(&["remove", "demo"]).exits(4).err_has("its loop runs");
         assert_ne!(ctl(&["start", "demo"]).code, Some(0));
         assert!(lives(loops));
         ctl(&["stop", "demo", "--grace", "0s"]).exits(0);
@@ -111,8 +104,7 @@ fn a_project_that_is_not_set_up_is_told_alike_by_every_list() {
         let shown = fleet.ctl(words).exits(0).out;
         assert!(shown.contains("not set up"), "{words:?}: {shown}");
     }
-    let wide = fleet.ctl(&["list", "bare", "--wide"]).exits(0).out;
-    assert!(wide.contains(&format!("peers -C {at} init")), "{wide}");
+    fleet.ctl(&["list", "bare", "--wide"]).exits(0).out_has(&format!("peers -C {at} init"));
     assert_eq!(fleet.row("bare")["state"], "fresh");
     let rows = fleet.ctl(&["dashboard", "bare", "--json"]).json("peers-ctl.dashboard/1");
     let row = &rows["data"]["projects"][0];
@@ -122,7 +114,7 @@ fn a_project_that_is_not_set_up_is_told_alike_by_every_list() {
 #[test]
 fn a_store_that_is_not_there_makes_nobody_dead() {
     let fleet = Fleet::still();
-    let loops = pid(&fleet.start(&[]));
+    let loops = pid_in(&fleet.start(&[]));
     assert!(send(loops, "STOP"));
     let (store, away) = (store_of(&fleet, &fleet.path("repo")), fleet.path("away"));
     std::fs::rename(&store, &away).unwrap();
@@ -131,7 +123,7 @@ fn a_store_that_is_not_there_makes_nobody_dead() {
         let before = fleet.registry();
         let done = fleet.ctl(words).exits(5);
         assert!(done.err.contains(&loops.to_string()), "it names the process: {}", done.err);
-        assert!(done.err.contains("no process was signalled"), "{}", done.err);
+        done.err_has("no process was signalled");
         assert_eq!(fleet.registry()["projects"], before["projects"]);
     }
     fleet.ctl(&["remove", "demo"]).exits(4);
@@ -145,17 +137,15 @@ fn a_store_that_is_not_there_makes_nobody_dead() {
 #[test]
 fn a_run_lock_that_is_another_file_by_now_makes_nobody_dead_and_lets_no_second_loop_in() {
     let fleet = Fleet::still();
-    let loops = pid(&fleet.start(&[]));
+    let loops = pid_in(&fleet.start(&[]));
     // It would see that itself, and end.
     assert!(send(loops, "STOP"));
     let lock = fleet.store().join("run.lock");
     std::fs::rename(&lock, fleet.path("old")).unwrap();
     std::fs::write(&lock, "").unwrap();
     assert_eq!(fleet.row("demo")["state"], "unknown");
-    let done = fleet.ctl(&["start", "demo"]).exits(4);
-    assert!(done.err.contains(&loops.to_string()), "{}", done.err);
-    let done = fleet.ctl(&["stop", "demo"]).exits(5);
-    assert!(done.err.contains(&loops.to_string()), "{}", done.err);
+    fleet.ctl(&["start", "demo"]).exits(4).err_has(&loops.to_string());
+    fleet.ctl(&["stop", "demo"]).exits(5).err_has(&loops.to_string());
     assert!(lives(loops));
     std::fs::rename(fleet.path("old"), &lock).unwrap();
     assert_eq!(fleet.row("demo")["state"], "running");
@@ -202,11 +192,7 @@ fn a_run_record_that_is_none_says_nothing_of_a_loop_that_died() {
     for (what, damage) in kinds {
         let fleet = Fleet::still();
         let started = fleet.start(&[]);
-        assert!(send(pid(&started), "KILL"));
-        // A child that was being started has the lock until it is another program.
-        while lives(pid(&started)) || fleet.locked() {
-            std::thread::yield_now();
-        }
+        fleet.kill(pid_in(&started));
         let record = fleet.store().join(format!("runs/{}.json", started["run_id"].as_str().unwrap()));
         std::fs::rename(&record, fleet.path("kept")).unwrap();
         damage(&fleet, &record);
@@ -219,7 +205,7 @@ fn a_run_record_that_is_none_says_nothing_of_a_loop_that_died() {
 fn who_is_chosen_by_a_state_is_in_it() {
     let fleet = Fleet::still();
     fleet.another("other");
-    let loops = pid(&fleet.start(&[]));
+    let loops = pid_in(&fleet.start(&[]));
     assert!(send(loops, "KILL"));
     while lives(loops) || is_locked(&store_of(&fleet, &fleet.path("repo")).join("run.lock")) {
         std::thread::yield_now();
@@ -236,11 +222,8 @@ fn who_is_chosen_by_a_state_is_in_it() {
 #[test]
 fn a_turn_that_was_cut_short_is_taken_up_where_the_repository_was_moved_to() {
     let fleet = Fleet::still();
-    let loops = pid(&fleet.start(&[]));
-    assert!(send(loops, "KILL"));
-    while lives(loops) || fleet.locked() {
-        std::thread::yield_now();
-    }
+    let loops = pid_in(&fleet.start(&[]));
+    fleet.kill(loops);
     let (old, new) = (fleet.path("repo"), fleet.path("moved"));
     std::fs::rename(&old, &new).unwrap();
     std::fs::create_dir(&old).unwrap();

@@ -1,55 +1,28 @@
 //! Everything that an agent, or whoever can write into a repository, can leave for a controller that only looks:
 //! nothing of it is executed, waited for, followed or printed as it is.
 
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::mpsc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, controller, send_to};
-use crate::support::{Ended, World};
+use crate::ctl_fleet::{Fleet, controller, pid_in};
+use crate::support::{Ended, World, heard};
 
 /// Escape sequences of seven and of eight bits, what turns text around, what cannot be seen.
 const NASTY: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{202e}gnp\u{2066}\u{200b}\u{feff}\u{7f}\u{8}\r!";
 /// What lies in files that are not ours to show.
 const SECRET: &str = "the-secret-of-another-file";
 
-/// A command in a group of its own, which is killed where it does not end by itself: `None` then.
-pub(crate) fn limited(mut command: Command) -> Option<Ended> {
-    use std::process::Stdio;
-    let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = child.id();
-    let (over, waits) = mpsc::channel();
-    let limit = std::thread::spawn(move || {
-        let late = waits.recv_timeout(Duration::from_mins(2)).is_err();
-        if late {
-            let _gone = send_to(&format!("-{pid}"), "KILL");
-        }
-        late
-    });
-    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let told = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        err.read_to_end(&mut text).map(|_| text)
-    });
-    let mut said = Vec::new();
-    out.read_to_end(&mut said).unwrap();
-    let (err, status) = (told.join().unwrap().unwrap(), child.wait().unwrap());
-    // It may have been given up meanwhile.
-    let _given_up = over.send(());
-    let late = limit.join().unwrap();
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    (!late).then(|| Ended { code: status.code(), out: text(said), err: text(err) })
+/// `peers-ctl WORDS`, killed with all that it began where it does not end by itself: `None` then.
+fn limited(fleet: &Fleet, words: &[String]) -> Option<Ended> {
+    let mut command = fleet.command("timeout");
+    command.args(["--signal=KILL", "120"]).arg(controller()).args(words);
+    let done = Ended::of(&command.output().unwrap());
+    done.code.is_some_and(|code| code != 137).then_some(done)
 }
 
 /// Every command that only looks, with the forms that are not for programs alone.
-fn reads(fleet: &Fleet) -> Vec<(Vec<String>, bool)> {
-    let repo = fleet.at("");
+fn reads() -> Vec<(Vec<String>, bool)> {
     let mut all: Vec<(Vec<String>, bool)> = Vec::new();
     for (line, json) in [
         ("list", true),
@@ -80,7 +53,6 @@ fn reads(fleet: &Fleet) -> Vec<(Vec<String>, bool)> {
             all.push(([words, vec!["--json".to_owned()]].concat(), true));
         }
     }
-    assert!(repo.is_dir());
     all
 }
 
@@ -106,10 +78,8 @@ fn unfit(text: &str) -> Option<char> {
 #[track_caller]
 fn all_is_well(fleet: &Fleet, commands: &[(Vec<String>, bool)], what: &str) {
     for (words, json) in commands {
-        let mut command = fleet.command(controller());
-        command.args(words);
         let told = format!("{what}: peers-ctl {}", words.join(" "));
-        let done = limited(command).unwrap_or_else(|| panic!("{told}: it hangs"));
+        let done = limited(fleet, words).unwrap_or_else(|| panic!("{told}: it hangs"));
         let known = [0, 1, 3, 4, 5, 6, 7, 10, 11, 13, 70, 124];
         let code = done.code.unwrap_or_else(|| panic!("{told}: it died\n{}", done.err));
         assert!(known.contains(&code), "{told}: {code}\n{}\n{}", done.out, done.err);
@@ -153,9 +123,7 @@ fn ran() -> Fleet {
         {"handoff": {"subject": format!("Done {NASTY}"), "self_review": NASTY, "trailers": {"Peer-Status": "handoff", "Odd": NASTY}}}
     ]);
     let script = json!({"after": "repeat", "turns": [turn]}).to_string();
-    for peer in ["ann", "ben"] {
-        world.script(peer, &script);
-    }
+    world.scripts(&script);
     let fleet = Fleet::of(world);
     fleet.ctl(&["start", "--max-ticks", "3"]).exits(0);
     fleet.ctl(&["wait", "--timeout", "2m"]);
@@ -198,7 +166,7 @@ fn what_agents_say_of_anything_is_shown_without_what_moves_a_terminal() {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, format!("{text}{NASTY}\n=== {NASTY} run {NASTY}: peers run {NASTY}\n{NASTY}\n"))
         .unwrap();
-    all_is_well(&fleet, &reads(&fleet), "escapes");
+    all_is_well(&fleet, &reads(), "escapes");
     for words in [
         &["status", "--all"][..],
         &["doctor", "--all"],
@@ -219,9 +187,8 @@ fn what_agents_say_of_anything_is_shown_without_what_moves_a_terminal() {
 fn nothing_of_a_planted_git_directory_is_executed() {
     let fleet = ran();
     let canary = fleet.path("canary");
-    let program = fleet.path("canary.sh");
-    std::fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", canary.display())).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let trap = format!("echo \"$0 $*\" >> {}\ncat", canary.display());
+    let program = fleet.executable("canary.sh", &trap);
     let run = program.display();
     fleet.write(".gitattributes", "* filter=evil diff=evil merge=evil ident\n");
     fleet.write("more.txt", "more\n");
@@ -279,8 +246,7 @@ fn nothing_of_a_planted_git_directory_is_executed() {
     for (what, more) in corpus {
         std::fs::write(fleet.at(".git/config"), format!("{plain}{more}")).unwrap();
         // One with everything gets every command; the others those that look at most.
-        let commands =
-            if what == "everything" || what == "drivers" { reads(&fleet) } else { few(reads(&fleet)) };
+        let commands = if what == "everything" || what == "drivers" { reads() } else { few(reads()) };
         all_is_well(&fleet, &commands, what);
         let hit = std::fs::read_to_string(&canary).unwrap_or_default();
         assert_eq!(hit, "", "{what}");
@@ -337,7 +303,7 @@ fn in_place_of_each(kind: &str, put: impl Fn(&Fleet, &Path)) {
         // What stands there by now may have been made by a look in between.
         std::fs::rename(&path, &kept).unwrap();
         put(&fleet, &path);
-        all_is_well(&fleet, &few(reads(&fleet)), &told);
+        all_is_well(&fleet, &few(reads()), &told);
         let gone = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
         gone.unwrap_or_else(|e| panic!("{told}: {e}"));
         std::fs::rename(&kept, &path).unwrap();
@@ -377,7 +343,7 @@ fn every_command_ends_where_all_that_agents_can_write_are_pipes() {
         std::fs::remove_file(&path).unwrap();
         fleet.fifo(&path);
     }
-    all_is_well(&fleet, &reads(&fleet), "pipes everywhere");
+    all_is_well(&fleet, &reads(), "pipes everywhere");
 }
 
 #[test]
@@ -398,14 +364,14 @@ fn ten_thousand_bad_lines_are_passed_over() {
     for path in files(&fleet.at(".peers/log")) {
         std::fs::write(path, &bad).unwrap();
     }
-    all_is_well(&fleet, &reads(&fleet), "a mirror of bad lines");
+    all_is_well(&fleet, &reads(), "a mirror of bad lines");
     // The journal of the store itself is damaged.
     let journal = fleet.store().join("journal/000001.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     std::fs::write(&journal, format!("{text}{bad}")).unwrap();
-    all_is_well(&fleet, &reads(&fleet), "a journal with bad lines");
+    all_is_well(&fleet, &reads(), "a journal with bad lines");
     std::fs::write(&journal, &bad).unwrap();
-    all_is_well(&fleet, &few(reads(&fleet)), "a journal of bad lines");
+    all_is_well(&fleet, &few(reads()), "a journal of bad lines");
     let done = fleet.ctl(&["status", "demo"]);
     assert_eq!(done.code, Some(3), "{}{}", done.out, done.err);
 }
@@ -428,7 +394,7 @@ fn json_that_is_nested_without_an_end_is_no_harm() {
         let before = std::fs::read(&path).unwrap();
         for text in &deep {
             std::fs::write(&path, text).unwrap();
-            all_is_well(&fleet, &few(reads(&fleet)), &format!("deep JSON in {}", path.display()));
+            all_is_well(&fleet, &few(reads()), &format!("deep JSON in {}", path.display()));
         }
         std::fs::write(&path, before).unwrap();
     }
@@ -441,20 +407,12 @@ fn what_somebody_wrote_of_a_stop_says_nothing() {
     for planted in ["complete 2026-03-04T21:10:00.000Z\n", "budget:max_usd x\n", "interrupted x\n"] {
         let fleet = Fleet::hanging();
         let started = fleet.start(&[]);
-        crate::support::heard(&fleet.path("pipe"));
+        heard(&fleet.path("pipe"));
         fleet.write(".peers/last-stop-reason.txt", planted);
         assert_eq!(fleet.row("demo")["state"], "running");
-        let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
-        assert!(crate::ctl_fleet::send(pid, "KILL"));
-        while crate::ctl_fleet::lives(pid) || fleet.locked() {
-            std::thread::yield_now();
-        }
-        let row = fleet.row("demo");
-        assert_eq!(
-            (&row["state"], &row["outcome"]),
-            (&"crashed".into(), &"killed".into()),
-            "{planted}: {row}"
-        );
+        let pid = pid_in(&started);
+        fleet.kill(pid);
+        fleet.stands("crashed", "killed");
     }
 }
 
@@ -464,7 +422,7 @@ type Planting = fn(&Fleet, &Path);
 fn a_lock_that_cannot_be_looked_at_makes_no_loop_crashed() {
     let fleet = Fleet::hanging();
     fleet.start(&[]);
-    crate::support::heard(&fleet.path("pipe"));
+    heard(&fleet.path("pipe"));
     let (lock, kept) = (fleet.store().join("run.lock"), fleet.path("kept"));
     let kinds: [(&str, Planting); 4] = [
         ("a FIFO", |fleet, path| drop(fleet.fifo(path))),

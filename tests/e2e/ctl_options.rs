@@ -7,14 +7,9 @@ use crate::ctl_fleet::Fleet;
 /// A run in which ann and ben hand over, and one whose only turn fails.
 fn two_runs() -> (Fleet, [String; 2]) {
     let fleet = Fleet::new();
-    let run = |ticks: &str| {
-        let id = fleet.start(&["--max-ticks", ticks])["run_id"].as_str().unwrap().to_owned();
-        fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
-        id
-    };
+    let run = |ticks: &str| fleet.ran(&["--max-ticks", ticks])["run_id"].as_str().unwrap().to_owned();
     let first = run("2");
-    fleet.script("ann", "turns:\n- - exit: 3\n");
-    fleet.script("ben", "turns:\n- - exit: 3\n");
+    fleet.scripts("turns:\n- - exit: 3\n");
     let second = run("1");
     (fleet, [first, second])
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::ctl_fleet::{Fleet, carrying, controller, hold, send};
-use crate::support::{Ended, heard};
+use crate::ctl_fleet::{Fleet, carrying, controller, hold, pid_in, send};
+use crate::support::{Ended, heard, program};
 
 /// The same with another registry of the same user.
 fn other(fleet: &Fleet, args: &[&str]) -> Ended {
@@ -14,37 +14,30 @@ fn other(fleet: &Fleet, args: &[&str]) -> Ended {
 
 /// A loop that was killed, whose turn hangs.
 fn kill(fleet: &Fleet) {
-    let pid = fleet.row("demo")["pid"].as_u64().unwrap();
-    send(u32::try_from(pid).unwrap(), "KILL");
-    fleet.ctl(&["wait", "--timeout", "2m"]);
+    fleet.kill(pid_in(&fleet.row("demo")));
     assert_eq!(fleet.row("demo")["state"], "crashed");
 }
 
 #[test]
 fn caps_are_counted_from_what_was_accepted_and_a_refused_start_sets_none() {
     let fleet = Fleet::hanging();
-    fleet.configured("budget:\n  max_runtime_s: 3600\n  max_usd: 10\n");
+    fleet.accept_config("budget:\n  max_runtime_s: 3600\n  max_usd: 10\n");
     fleet.start(&[]);
     heard(&fleet.path("pipe"));
     fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 9000000\n  max_usd: 90000\n"));
     let done = fleet.ctl(&["budget", "raise", "--runtime", "+1h", "--usd", "+5"]).exits(0);
-    assert!(
-        done.out.contains("`budget.max_runtime_s` is 2h, `budget.max_usd` is $15.00 until "),
-        "{}",
-        done.out
-    );
+    done.out_has("`budget.max_runtime_s` is 2h, `budget.max_usd` is $15.00 until ");
     fleet.ctl(&["stop"]).exits(0);
     let said = || fleet.records("operator").len();
     let before = said();
     for args in [&["--max-runtime", "+1h"][..], &["--reset-budget"], &["--max-runtime", "+1h", "--force"]] {
-        let done = fleet.ctl(&[&["start"], args].concat()).exits(5);
-        assert!(done.err.contains("config.yaml changed since it was accepted"), "{}", done.err);
+        fleet.ctl(&[&["start"], args].concat()).exits(5).err_has("config.yaml changed since it was accepted");
     }
     // What the loop did not take before it ended is all that was recorded.
     assert_eq!(fleet.records("operator").iter().filter(|r| r["op"] == "budget-set").count(), 1);
     assert!(said() <= before + 1);
     // A cap that is reached at once is not set either.
-    fleet.configured("budget:\n  max_runtime_s: 3600\n");
+    fleet.accept_config("budget:\n  max_runtime_s: 3600\n");
     let before = said();
     fleet.start(&["--max-runtime", "3h"]);
     heard(&fleet.path("pipe"));
@@ -70,12 +63,9 @@ fn of_a_second_crash_somebody_is_told_though_nobody_looked_in_between() {
 #[test]
 fn what_changed_names_its_project_once() {
     let fleet = Fleet::hanging();
-    let pid = fleet.start(&[])["pid"].as_u64().unwrap();
+    let row = fleet.start(&[]);
     heard(&fleet.path("pipe"));
-    send(u32::try_from(pid).unwrap(), "KILL");
-    while fleet.locked() {
-        std::thread::yield_now();
-    }
+    fleet.kill(pid_in(&row));
     let said = fleet.ctl(&["watch", "--once", "--no-restart"]).exits(0).out;
     assert!(said.contains(" state        demo: running -> crashed (killed): run "), "{said}");
 }
@@ -86,7 +76,7 @@ fn a_loop_that_was_killed_by_a_stop_is_stopped_for_every_registry() {
     other(&fleet, &["add", ".", "--name", "same"]).exits(0);
     other(&fleet, &["start", "same", "--restart", "on-crash"]).exits(0);
     heard(&fleet.path("pipe"));
-    let pid = u32::try_from(fleet.row("demo")["pid"].as_u64().unwrap()).unwrap();
+    let pid = pid_in(&fleet.row("demo"));
     send(pid, "STOP");
     let done = fleet.ctl(&["stop", "--now"]).exits(0);
     assert!(done.out.starts_with("killed demo (run "), "{}", done.out);
@@ -100,13 +90,10 @@ fn a_loop_that_was_killed_by_a_stop_is_stopped_for_every_registry() {
     let project = &registry["projects"][0];
     assert_eq!((&project["state"], &project["outcome"]), (&json!("stopped"), &json!("operator")));
     // Every view says the same, and the turn that was open is taken up.
-    let said = fleet.ctl(&["status"]).exits(0).out;
-    assert!(!said.contains("crashed") && said.contains("its operator had it killed"), "{said}");
-    let said = fleet.peers(&["status"]).exits(0).out;
-    assert!(!said.contains("crashed") && said.contains("its operator had it killed"), "{said}");
+    fleet.ctl(&["status"]).exits(0).out_lacks("crashed").out_has("its operator had it killed");
+    fleet.peers(&["status"]).exits(0).out_lacks("crashed").out_has("its operator had it killed");
     fleet.script("ann", "after: repeat\nturns:\n- - handoff: Again\n");
-    fleet.ctl(&["start", "--max-ticks", "1"]).exits(0);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     assert_eq!(fleet.records("tick")[0]["recovered"], true);
 }
 
@@ -125,37 +112,24 @@ fn a_lock_that_an_agent_holds_hides_no_crash_and_keeps_nothing_alive() {
         let said = fleet.ctl(&["dashboard"]).exits(0).out;
         assert!(said.contains("another process holds `.peers/run.lock`") && !said.contains("land"), "{said}");
     }
-    send(u32::try_from(row["pid"].as_u64().unwrap()).unwrap(), "KILL");
-    while fleet.locked() {
-        std::thread::yield_now();
-    }
+    fleet.kill(pid_in(&row));
     let held = hold(&fleet.at(".peers/run.lock"), &json!({"pid": me, "command": "land"}));
     assert!(!carrying(&run).is_empty());
     assert_eq!(fleet.row("demo")["state"], "crashed");
     assert!(carrying(&run).is_empty(), "what it left is ended");
-    let said = fleet.ctl(&["dashboard"]).exits(0).out;
-    assert!(said.contains("crashed") && !said.contains("running") && !said.contains("land"), "{said}");
+    fleet.ctl(&["dashboard"]).exits(0).out_has("crashed").out_lacks("running").out_lacks("land");
     fleet.ctl(&["wait", "--for", "attention", "--timeout", "1m"]).exits(0);
-    let said = fleet.ctl(&["watch", "--once", "--no-restart"]).exits(0).out;
-    assert!(said.contains(" act          demo: crashed"), "{said}");
+    fleet.ctl(&["watch", "--once", "--no-restart"]).exits(0).out_has(" act          demo: crashed");
     let pid = me.to_string();
-    let said = fleet.ctl(&["status"]);
-    assert!(
-        said.out.contains("another process holds `.peers/run.lock`") && !said.out.contains(&pid),
-        "{}",
-        said.out
-    );
+    fleet.ctl(&["status"]).out_has("another process holds `.peers/run.lock`").out_lacks(&pid);
     let way = format!("fuser -v {}", fleet.at(".peers/run.lock").display());
-    let done = fleet.ctl(&["start"]).exits(4);
-    assert!(done.err.contains(&way) && !done.err.contains(&pid), "{}", done.err);
+    fleet.ctl(&["start"]).exits(4).err_has(&way).err_lacks(&pid);
     let done = fleet.ctl(&["stop"]).exits(0);
     assert!(done.out.starts_with("demo: no loop runs; ") && done.out.contains(&way), "{}", done.out);
-    let done = fleet.peers(&["doctor"]);
-    assert!(done.out.contains("another process holds `.peers/run.lock`"), "{}", done.out);
+    fleet.peers(&["doctor"]).out_has("another process holds `.peers/run.lock`");
     drop(held);
     fleet.script("ann", "after: repeat\nturns:\n- - handoff: Again\n");
-    fleet.ctl(&["start", "--max-ticks", "1"]).exits(0);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     fleet.is_quiet();
 }
 
@@ -164,10 +138,7 @@ fn a_control_directory_that_leads_elsewhere_hides_no_crash() {
     let fleet = Fleet::hanging();
     let row = fleet.start(&[]);
     heard(&fleet.path("pipe"));
-    send(u32::try_from(row["pid"].as_u64().unwrap()).unwrap(), "KILL");
-    while fleet.locked() {
-        std::thread::yield_now();
-    }
+    fleet.kill(pid_in(&row));
     let (peers, aside) = (fleet.at(".peers"), fleet.path("aside"));
     std::fs::rename(&peers, &aside).unwrap();
     std::os::unix::fs::symlink(&aside, &peers).unwrap();
@@ -244,25 +215,19 @@ fn an_agent_of_one_project_that_drops_its_marks_does_not_command_another() {
 #[test]
 fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
     let fleet = Fleet::new();
-    let row = fleet.start(&["--worktree", "--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    let row = fleet.ran(&["--worktree", "--max-ticks", "1"]);
     let dir = row["workdir"].as_str().unwrap();
     let head = fleet.head();
     std::fs::remove_dir_all(dir).unwrap();
     let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
-    assert!(done.out.contains("would be refused: demo worked in ") && done.out.contains("worktree add -f "));
+    done.out_has("would be refused: demo worked in ").out_has("worktree add -f ");
     for args in [&["start"][..], &["restart"], &["resume", "--start"]] {
-        let done = fleet.ctl(args).exits(5);
-        assert!(
-            done.err.contains("which is gone, and run ") && done.err.contains("worktree add -f "),
-            "{}",
-            done.err
-        );
+        fleet.ctl(args).exits(5).err_has("which is gone, and run ").err_has("worktree add -f ");
     }
     assert_eq!((fleet.runs().len(), fleet.head()), (1, head));
     let done = fleet.ctl(&["start"]).exits(5);
     let way = done.err.split("make it again: `").nth(1).unwrap().split('`').next().unwrap().to_owned();
-    let way = way.replace("peers -C", &format!("{} -C", crate::support::program().display()));
+    let way = way.replace("peers -C", &format!("{} -C", program().display()));
     let made = fleet.command("sh").args(["-c", &way]).output().unwrap();
     Ended::of(&made).exits(0);
     let row = fleet.start(&["--max-ticks", "1"]);
@@ -273,19 +238,15 @@ fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
 #[test]
 fn the_way_out_of_a_used_up_budget_is_told_in_whole_commands() {
     let fleet = Fleet::new();
-    fleet.configured("budget:\n  max_iterations: 1\n");
+    fleet.accept_config("budget:\n  max_iterations: 1\n");
     fleet.start(&[]);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(10);
     let done = fleet.ctl(&["resume", "--start"]).exits(10);
     let (raise, start) = ("peers-ctl budget raise demo --ticks +1", "peers-ctl resume demo --start");
-    assert!(done.err.contains(&format!("raise it: `{raise}`, then `{start}`; or")), "{}", done.err);
+    done.err_has(&format!("raise it: `{raise}`, then `{start}`; or"));
     let words = |line: &'static str| line.split(' ').skip(1).collect::<Vec<_>>();
     let done = fleet.ctl(&words(raise)).exits(0);
-    assert!(
-        done.out.contains(&format!("does not run, and is not started by this: `{start}`")),
-        "{}",
-        done.out
-    );
+    done.out_has(&format!("does not run, and is not started by this: `{start}`"));
     fleet.ctl(&words(start)).exits(0);
     fleet.ctl(&["stop"]).exits(0);
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::ctl_fleet::{Fleet, controller, hold, lives};
-use crate::support::{Ended, Held, World, goals, heard, program};
+use crate::support::{Ended, Held, World, goals, heard, holds, program};
 
 /// What an operator, or somebody else, does to a project.
 type Change = fn(&World);
@@ -74,8 +74,7 @@ fn a_loop_that_refuses_gives_the_problems_and_the_code_of_run_and_leaves_the_reg
     ];
     for (what, make) in refusals {
         let fleet = Fleet::new();
-        fleet.ctl(&["start", "--max-ticks", "1"]).exits(0);
-        fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+        fleet.ran(&["--max-ticks", "1"]);
         make(&fleet);
         let before = fleet.registry();
         let by_hand = fleet.peers(&["run"]);
@@ -146,7 +145,7 @@ fn of_two_hundred_starts_from_two_registries_and_five_runs_by_hand_one_loop_come
             hand_won += 1;
             continue;
         }
-        let done = Ended::of(&child.wait_with_output().unwrap()).exits(4);
+        let done = Ended::waited(child).exits(4);
         assert!(names_somebody(&done.err), "{}", done.err);
     }
     assert_eq!(started + hand_won, 1, "{winner} holds the lock: {ended:#?}");
@@ -164,11 +163,7 @@ fn of_two_hundred_starts_from_two_registries_and_five_runs_by_hand_one_loop_come
     fleet.ctl(&["--config-dir", &dirs[1], "stop", "demo"]).exits(0);
     for dir in &dirs {
         let rows = fleet.data("peers-ctl.list/1", &["--config-dir", dir, "list"], 0);
-        assert_eq!(
-            (&rows[0]["state"], &rows[0]["outcome"]),
-            (&"stopped".into(), &"operator".into()),
-            "{rows}"
-        );
+        holds(&rows[0], &json!({"state": "stopped", "outcome": "operator"}));
     }
     fleet.is_quiet();
 }
@@ -179,21 +174,18 @@ fn who_holds_a_lock_of_the_repository_is_named_and_nothing_is_started() {
     let before = fleet.registry();
     let held = fleet.hold_lock(json!({"kind": "command", "command": "land"}));
     let pid = held.process.id();
-    let done = fleet.ctl(&["start"]).exits(4);
-    assert!(done.err.contains(&format!("`peers land` is at work, process {pid}")), "{}", done.err);
+    fleet.ctl(&["start"]).exits(4).err_has(&format!("`peers land` is at work, process {pid}"));
     drop(held);
     let held = fleet.hold_lock(json!({"run_id": "0123456789abcdef"}));
     let pid = held.process.id();
-    let done = fleet.ctl(&["start"]).exits(4);
-    assert!(done.err.contains(&format!("run 0123456789abcdef, process {pid}")), "{}", done.err);
+    fleet.ctl(&["start"]).exits(4).err_has(&format!("run 0123456789abcdef, process {pid}"));
     drop(held);
     let op =
         |pid: u32| json!({"pid": pid, "op": "peers-ctl remove demo", "since": "2026-03-04T21:10:00.000Z"});
     // What the one before it left, or somebody else wrote, names nobody.
     let lock = hold(&fleet.store().join("op.lock"), &op(4242));
     let who = format!("process {} holds the lock of controllers", lock.process.id());
-    let done = fleet.ctl(&["start"]).exits(4);
-    assert!(done.err.contains(&who) && !done.err.contains("4242"), "{}", done.err);
+    fleet.ctl(&["start"]).exits(4).err_has(&who).err_lacks("4242");
     drop(lock);
     let lock = Held::of(&fleet.store().join("op.lock"), |pid| Some(op(pid)));
     let pid = lock.process.id();
@@ -210,7 +202,7 @@ fn who_holds_a_lock_of_the_repository_is_named_and_nothing_is_started() {
         .stderr(Stdio::piped());
     let waits = waits.spawn().unwrap();
     drop(lock);
-    Ended::of(&waits.wait_with_output().unwrap()).exits(0);
+    Ended::waited(waits).exits(0);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
     let mut after = fleet.registry();
     assert_ne!(after, before);
@@ -231,8 +223,8 @@ fn a_dry_run_tells_the_command_and_what_stands_against_it_and_starts_nothing() {
     assert!(done.out.starts_with("demo: ") && done.out.ends_with(" run '--max-ticks=3'\n"), "{}", done.out);
     let held = fleet.hold_lock(json!({"run_id": "0123456789abcdef"}));
     let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
-    assert!(done.out.contains("would be refused: already running"), "{}", done.out);
-    assert!(done.out.contains("run 0123456789abcdef"), "{}", done.out);
+    done.out_has("would be refused: already running");
+    done.out_has("run 0123456789abcdef");
     drop(held);
     fleet.write(".peers/goals.yaml", "goals: []\n");
     let row = fleet.data("peers-ctl.start/1", &["start", "--dry-run"], 0)[0].clone();
@@ -293,7 +285,7 @@ fn a_worktree_lies_where_whoever_typed_its_name_stands() {
 /// The loop of a fleet whose only tick is spent.
 fn spent() -> Fleet {
     let fleet = Fleet::new();
-    fleet.configured("budget:\n  max_iterations: 1\n  max_runtime_s: 1800\n");
+    fleet.accept_config("budget:\n  max_iterations: 1\n  max_runtime_s: 1800\n");
     fleet.ctl(&["start"]).exits(0);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(10);
     assert_eq!(fleet.row("demo")["outcome"], "limit");
@@ -305,11 +297,7 @@ fn an_exhausted_budget_is_refused_with_what_was_spent_and_the_ways_on() {
     let fleet = spent();
     let before = fleet.registry();
     let done = fleet.ctl(&["start"]).exits(10);
-    assert!(
-        done.err.contains("the budget is exhausted (budget:max_iterations): 1 of 1 ticks (100 %)"),
-        "{}",
-        done.err
-    );
+    done.err_has("the budget is exhausted (budget:max_iterations): 1 of 1 ticks (100 %)");
     for way in ["`peers-ctl budget raise demo --ticks +1`", "--reset-budget", "--force"] {
         assert!(done.err.contains(way), "{way}: {}", done.err);
     }
@@ -349,19 +337,17 @@ fn acts(fleet: &Fleet) -> Vec<Value> {
 #[test]
 fn a_cap_of_run_time_is_set_or_added_to_what_holds_and_is_recorded() {
     let fleet = Fleet::new();
-    fleet.configured("budget:\n  max_runtime_s: 1800\n");
+    fleet.accept_config("budget:\n  max_runtime_s: 1800\n");
     let cap = || {
         fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0)["project"]["budget"]["runtime_s"]["max"].clone()
     };
     for (args, seconds) in [("+2h", 9000), ("+1h", 12600), ("4h", 14400)] {
-        fleet.start(&["--max-runtime", args, "--max-ticks", "1"]);
-        fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+        fleet.ran(&["--max-runtime", args, "--max-ticks", "1"]);
         assert_eq!(cap(), seconds, "{args}");
     }
     assert_eq!(acts(&fleet).len(), 3, "{:#?}", acts(&fleet));
     // What was set by hand is gone with a reset, and is what a plus adds to then.
-    fleet.start(&["--reset-budget", "--max-runtime", "+2h", "--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--reset-budget", "--max-runtime", "+2h", "--max-ticks", "1"]);
     assert_eq!(cap(), 9000);
 }
 
@@ -384,8 +370,7 @@ fn a_restart_takes_the_arguments_of_the_last_start_unless_it_is_given_some() {
     assert_eq!(words(&argv()), ["--max-ticks=9"]);
     // One that does not run is started.
     fleet.ctl(&["stop"]).exits(0);
-    let done = fleet.ctl(&["restart"]).exits(0);
-    assert!(done.out.contains("demo: no loop runs\n") && done.out.contains("started demo"), "{}", done.out);
+    fleet.ctl(&["restart"]).exits(0).out_has("demo: no loop runs\n").out_has("started demo");
     assert_eq!(words(&argv()), ["--max-ticks=9"]);
     assert_eq!(fleet.runs().iter().filter(|run| run["ended_at"].is_null()).count(), 1);
     fleet.ctl(&["stop"]).exits(0);
@@ -398,8 +383,7 @@ fn resume_says_that_a_person_dealt_with_it_and_starts_where_asked() {
     let row = fleet.data("peers-ctl.resume/1", &["resume"], 0)[0].clone();
     assert_eq!((&row["taken"], &row["started"]), (&"recorded".into(), &Value::Null), "{row}");
     assert!(!fleet.locked());
-    let done = fleet.ctl(&["resume", "--force"]).exits(2);
-    assert!(done.err.contains("--force is for a start"), "{}", done.err);
+    fleet.ctl(&["resume", "--force"]).exits(2).err_has("--force is for a start");
     fleet.start(&["--max-ticks", "7"]);
     // A loop that runs is told.
     let row = fleet.data("peers-ctl.resume/1", &["resume"], 0)[0].clone();
@@ -416,16 +400,12 @@ fn resume_says_that_a_person_dealt_with_it_and_starts_where_asked() {
 #[test]
 fn a_raised_budget_holds_for_its_time_whether_the_loop_runs_or_not() {
     let fleet = Fleet::still();
-    fleet.configured("budget:\n  max_iterations: 5\n  max_usd: 10\n");
+    fleet.accept_config("budget:\n  max_iterations: 5\n  max_usd: 10\n");
     let ticks = || {
         fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0)["project"]["budget"]["iterations"]["max"].clone()
     };
     let done = fleet.ctl(&["budget", "raise", "--ticks", "+50", "--usd", "25", "--for", "2h"]).exits(0);
-    assert!(
-        done.out.contains("demo: `budget.max_iterations` is 55, `budget.max_usd` is $25.00 until "),
-        "{}",
-        done.out
-    );
+    done.out_has("demo: `budget.max_iterations` is 55, `budget.max_usd` is $25.00 until ");
     assert_eq!(ticks(), 55);
     let info = fleet.peers(&["info"]).exits(0).out;
     assert!(info.contains("raised:    max_iterations 55 until "), "{info}");
@@ -452,8 +432,7 @@ fn a_raised_budget_holds_for_its_time_whether_the_loop_runs_or_not() {
     let text = fleet.ctl(&["status"]).exits(0).out;
     assert!(text.contains("  set over the configuration: max_iterations 56 by tester at "), "{text}");
     assert!(text.contains("\n  set over the configuration: max_usd $25.00 until "), "{text}");
-    let done = fleet.ctl(&["budget", "raise"]).exits(2);
-    assert!(done.err.contains("name one of --runtime"), "{}", done.err);
+    fleet.ctl(&["budget", "raise"]).exits(2).err_has("name one of --runtime");
     fleet.is_quiet();
 }
 
@@ -469,7 +448,7 @@ fn of_several_each_is_done_and_each_is_told() {
     for command in ["peek", "replay", "review"] {
         let done = fleet.ctl(&[command, "pay-*"]).exits(2);
         let says = format!("`peers-ctl {command}` shows one project at a time, and 2 were selected");
-        assert!(done.err.contains(&says), "{}", done.err);
+        done.err_has(&says);
     }
     // One that was never set up is among them.
     let rows = fleet.data("peers-ctl.start/1", &["start", "--all", "--max-ticks", "1"], 7);

@@ -5,18 +5,16 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, carrying, controller, hold, is_locked, lives, send, start_time, told};
-use crate::support::{Ended, heard, program};
+use crate::ctl_fleet::{
+    Fleet, boot_id, carrying, controller, hold, is_locked, lives, pid_in, send, start_time, told,
+};
+use crate::support::{Ended, heard, holds};
 
 /// A started loop whose turn is up: its row.
 fn started(fleet: &Fleet) -> Value {
     let row = fleet.start(&[]);
     heard(&fleet.path("pipe"));
     row
-}
-
-fn pid(row: &Value) -> u32 {
-    row["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or_else(|| panic!("{row}"))
 }
 
 fn run_id(row: &Value) -> String {
@@ -35,14 +33,9 @@ fn a_loop_that_is_told_to_stop_makes_an_orderly_end() {
         assert_eq!(done.out, format!("stopped demo (run {run}): interrupted\n"));
         assert!(carrying(&run).is_empty());
         fleet.is_quiet();
-        let row = fleet.row("demo");
-        assert_eq!((&row["state"], &row["outcome"]), (&"stopped".into(), &"operator".into()), "{row}");
+        let row = fleet.stands("stopped", "operator");
         let exit = &row["last_exit"];
-        assert_eq!(
-            (&exit["reason"], &exit["signal"], &exit["run_id"]),
-            (&"interrupted".into(), &15.into(), &run.into()),
-            "{exit}"
-        );
+        holds(exit, &json!({"reason": "interrupted", "signal": 15, "run_id": run}));
         let exit = fleet.records("exit").pop().unwrap();
         assert_eq!(exit["reason"], "interrupted");
         assert_eq!(fleet.records("tick").pop().unwrap()["classification"], "interrupted");
@@ -78,7 +71,7 @@ fn one_that_does_not_end_is_killed_with_all_that_it_left_and_that_is_said() {
     let run = run_id(&row);
     assert!(carrying(&format!("PEERS_RUN_ID={run}")).len() >= 4);
     // It cannot answer any signal.
-    assert!(send(pid(&row), "STOP"));
+    assert!(send(pid_in(&row), "STOP"));
     let done = fleet.ctl(&["stop", "--grace", "0s"]).exits(0);
     let first = format!("killed demo (run {run}), which did not end by itself; ");
     let rest = done.out.strip_prefix(&first).unwrap_or_else(|| panic!("{}", done.out));
@@ -86,20 +79,13 @@ fn one_that_does_not_end_is_killed_with_all_that_it_left_and_that_is_said() {
     assert!(count >= 3 && rest.contains("processes of it ended too"), "{}", done.out);
     assert!(carrying(&run).is_empty(), "{:?}", carrying(&run).into_iter().map(told).collect::<Vec<_>>());
     fleet.is_quiet();
-    let row = fleet.row("demo");
-    assert_eq!((&row["state"], &row["outcome"]), (&"stopped".into(), &"operator".into()), "{row}");
+    let row = fleet.stands("stopped", "operator");
     let exit = &row["last_exit"];
-    assert_eq!(
-        (&exit["reason"], &exit["code"], &exit["signal"]),
-        (&"interrupted".into(), &137.into(), &9.into()),
-        "{exit}"
-    );
+    holds(exit, &json!({"reason": "interrupted", "code": 137, "signal": 9}));
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(137);
     // The turn that was open is taken up by the next start.
-    fleet.script("ann", "after: repeat\nturns:\n- - handoff: Again\n");
-    fleet.script("ben", "after: repeat\nturns:\n- - handoff: Again\n");
-    fleet.ctl(&["start", "--max-ticks", "1"]).exits(0);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.scripts("after: repeat\nturns:\n- - handoff: Again\n");
+    fleet.ran(&["--max-ticks", "1"]);
     assert_eq!(fleet.records("tick")[0]["recovered"], true);
 }
 
@@ -107,18 +93,13 @@ fn one_that_does_not_end_is_killed_with_all_that_it_left_and_that_is_said() {
 fn one_that_was_killed_by_somebody_else_is_said_to_be_and_what_it_left_is_ended() {
     let (fleet, row) = with_grandchildren();
     let run = run_id(&row);
-    assert!(send(pid(&row), "KILL"));
-    // One that is still dying would be stopped.
-    while lives(pid(&row)) || fleet.locked() {
-        std::thread::yield_now();
-    }
+    fleet.kill(pid_in(&row));
     // Whoever looks first ends it; here that is the stop.
     let done = fleet.ctl(&["stop"]).exits(0);
     assert_eq!(done.out, "demo: its loop has ended already; 3 processes of it ended too\n");
     assert!(carrying(&run).is_empty(), "{:?}", carrying(&run).into_iter().map(told).collect::<Vec<_>>());
     fleet.is_quiet();
-    let row = fleet.row("demo");
-    assert_eq!((&row["state"], &row["outcome"]), (&"crashed".into(), &"killed".into()), "{row}");
+    fleet.stands("crashed", "killed");
 }
 
 #[test]
@@ -155,24 +136,15 @@ fn a_turn_comes_to_its_end_where_that_was_asked() {
     std::fs::write(&go, "go\n").unwrap();
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
     let row = fleet.row("demo");
-    assert_eq!(
-        (&row["outcome"], &row["last_exit"]["reason"]),
-        (&"operator".into(), &"drained".into()),
-        "{row}"
-    );
+    assert_eq!([&row["outcome"], &row["last_exit"]["reason"]], ["operator", "drained"], "{row}");
     assert_eq!(fleet.records("tick").pop().unwrap()["outcome"], "handoff");
     fleet.is_quiet();
-}
-
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
 }
 
 #[test]
 fn a_lock_that_names_somebody_else_gets_nobody_signalled() {
     let fleet = Fleet::new();
-    fleet.start(&["--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     let mut stranger = fleet.command("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (who, us) = (stranger.id(), std::process::id());
     let named = |pid: u32| json!({"pid": pid, "starttime": start_time(pid), "boot_id": boot_id(), "kind": "host", "run_id": "0123456789abcdef"});
@@ -230,9 +202,7 @@ fn a_loop_that_nobody_has_asked_for_its_end_is_over_all_the_same() {
     for signal in ["KILL", "STOP"] {
         let fleet = Fleet::hanging();
         // Started by hand: a child of this process, which waits for it only at the end.
-        let mut command = fleet.command(program());
-        command.arg("run").stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        let mut child = fleet.spawned(&["run"]);
         heard(&fleet.path("pipe"));
         let row = fleet.row("demo");
         assert_eq!((&row["state"], &row["managed"]), (&"running".into(), &false.into()), "{row}");
@@ -261,7 +231,7 @@ fn a_loop_that_nobody_has_asked_for_its_end_is_over_all_the_same() {
 fn who_stops_a_loop_and_its_own_group_live_on() {
     let (fleet, row) = with_grandchildren();
     let run = run_id(&row);
-    assert!(send(pid(&row), "STOP"));
+    assert!(send(pid_in(&row), "STOP"));
     // Whoever carries the mark of the run is of the run, and does not end it.
     let marked = fleet
         .command("sh")
@@ -269,16 +239,15 @@ fn who_stops_a_loop_and_its_own_group_live_on() {
         .arg(controller())
         .env("PEERS_RUN_ID", &run)
         .output();
-    let refused = Ended::of(&marked.unwrap()).exits(5);
-    assert!(refused.err.contains("for the operator alone"), "{}", refused.err);
-    assert!(lives(pid(&row)));
+    Ended::of(&marked.unwrap()).exits(5).err_has("for the operator alone");
+    assert!(lives(pid_in(&row)));
     let mut shell = fleet.command("sh");
     let line = format!("{} stop --grace 0s; echo \"$?, and on\"", controller().display());
     shell.args(["-c", &line]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    let done = Ended::of(&child.wait_with_output().unwrap());
+    let done = Ended::waited(child);
     assert_eq!(done.code, Some(0), "{out}{}", done.err);
     assert!(out.contains(&format!("killed demo (run {run})")) && out.ends_with("0, and on\n"), "{out}");
     assert!(carrying(&run).is_empty());

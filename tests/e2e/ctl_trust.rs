@@ -7,26 +7,17 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, carrying, is_locked, lives, send, start_time, told};
+use crate::ctl_fleet::{
+    Fleet, boot_id, carrying, controller, is_locked, lives, pid_in, send, start_time, told,
+};
 use crate::ctl_ground::store_of;
-use crate::support::{Held, heard};
-
-fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
-}
+use crate::support::{Ended, Held, heard};
 
 /// A loop whose turn hangs: its process.
 fn hanging(fleet: &Fleet, more: &[&str]) -> u32 {
     let row = fleet.start(more);
     heard(&fleet.path("pipe"));
-    u32::try_from(row["pid"].as_u64().unwrap()).unwrap()
-}
-
-fn kill(fleet: &Fleet, pid: u32) {
-    send(pid, "KILL");
-    while fleet.locked() {
-        std::thread::yield_now();
-    }
+    pid_in(&row)
 }
 
 /// A stranger that has this file open, and no lock of it.
@@ -112,14 +103,12 @@ fn the_name_of_another_run_in_the_lock_ends_none_of_its_processes() {
     while is_locked(&lock) {
         std::thread::yield_now();
     }
-    let done = fleet.ctl(&["reconcile"]).exits(0);
-    assert!(done.out.contains("demo: running -> crashed (killed)"), "{}", done.out);
+    fleet.ctl(&["reconcile"]).exits(0).out_has("demo: running -> crashed (killed)");
     assert!(all_live());
     assert!(carrying(&format!("PEERS_RUN_ID={own}")).is_empty(), "its own are ended");
     // Nor where the registry never knew another name.
     fleet.ctl(&["remove", "demo"]).exits(0);
-    let mut command = fleet.command(crate::support::program());
-    let mut child = command.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = fleet.spawned(&["run"]);
     heard(&fleet.path("pipe"));
     let own = renamed();
     fleet.ctl(&["add", ".", "--name", "demo"]).exits(0);
@@ -147,7 +136,7 @@ fn an_end_that_the_journal_does_not_know_is_none() {
             record["signal"] = json!(signal);
             record["detail"] = "all gates green, proved".into();
         });
-        kill(&fleet, pid);
+        fleet.kill(pid);
         let said = fleet.ctl(&["dashboard"]).exits(0).out;
         assert!(said.contains("crashed") && !said.contains("proved"), "{reason}: {said}");
         assert_eq!(fleet.row("demo")["state"], "crashed", "{reason}");
@@ -164,12 +153,12 @@ fn who_holds_the_lock_of_controllers_and_is_none_hides_no_crash() {
     // Also where it says what another one left there.
     let old = json!({"pid": 4242, "op": "peers-ctl start demo", "since": "2026-03-04T21:10:00.000Z"});
     let held = Held::of(&fleet.store().join("op.lock"), |_| Some(old));
-    kill(&fleet, pid);
+    fleet.kill(pid);
     assert_eq!(fleet.row("demo")["state"], "crashed");
     fleet.ctl(&["wait", "--timeout", "1m"]).exits(70);
     let done = fleet.ctl(&["stop", "demo"]).exits(4);
     let who = format!("process {} holds the lock of controllers", held.process.id());
-    assert!(done.err.contains(&who), "{}", done.err);
+    done.err_has(&who);
 }
 
 /// A record of a run that never was, newer than all.
@@ -188,9 +177,8 @@ fn plant(fleet: &Fleet, with: impl FnOnce(&mut Value)) {
 #[test]
 fn a_run_that_the_journal_does_not_know_keeps_no_loop_from_starting_and_sets_no_cap() {
     let fleet = Fleet::new();
-    fleet.configured("budget:\n  max_usd: 10\n");
-    fleet.start(&["--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.accept_config("budget:\n  max_usd: 10\n");
+    fleet.ran(&["--max-ticks", "1"]);
     plant(&fleet, |record| {
         record["workdir"] = "/nonexistent/worktree".into();
         record["own_branch"] = true.into();
@@ -198,17 +186,15 @@ fn a_run_that_the_journal_does_not_know_keeps_no_loop_from_starting_and_sets_no_
         record["request"] = json!({"max_usd": 90000});
     });
     let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
-    assert!(done.out.contains("`budget.max_usd` is $15.00 until "), "{}", done.out);
-    assert!(done.out.contains("\n  before: `budget.max_usd` $10.00\n"), "{}", done.out);
+    done.out_has("`budget.max_usd` is $15.00 until ");
+    done.out_has("\n  before: `budget.max_usd` $10.00\n");
     // Nor where that of the true last run is gone: nobody knows then where it worked.
     let own = fleet.runs().into_iter().find(|run| run["run_id"] != "ffffffffffffffff").unwrap();
     let own = format!("{}.json", own["run_id"].as_str().unwrap());
     let (there, aside) = (fleet.store().join("runs").join(&own), fleet.path("aside"));
     std::fs::rename(&there, &aside).unwrap();
-    let done = fleet.ctl(&["start"]).exits(5);
-    assert!(done.err.contains("where demo worked is not known"), "{}", done.err);
-    let done = fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0);
-    assert!(done.out.contains("`budget.max_usd` is $20.00 until "), "{}", done.out);
+    fleet.ctl(&["start"]).exits(5).err_has("where demo worked is not known");
+    fleet.ctl(&["budget", "raise", "--usd", "+5"]).exits(0).out_has("`budget.max_usd` is $20.00 until ");
     std::fs::rename(&aside, &there).unwrap();
     let row = fleet.start(&["--max-ticks", "1"]);
     assert_eq!(row["workdir"], fleet.at("").canonicalize().unwrap().to_string_lossy().trim_end_matches('/'));
@@ -233,15 +219,12 @@ fn a_start_goes_on_in_the_worktree_of_the_last_run_again_and_again() {
     // Something else in its place is no worktree of it.
     std::fs::rename(&dir, fleet.path("moved")).unwrap();
     std::os::unix::fs::symlink(fleet.at(""), &dir).unwrap();
-    let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
-    assert!(done.out.contains("would be refused: demo worked in "), "{}", done.out);
+    fleet.ctl(&["start", "--dry-run"]).exits(0).out_has("would be refused: demo worked in ");
     for args in [&["start"][..], &["resume", "--start"]] {
-        let done = fleet.ctl(args).exits(5);
-        assert!(done.err.contains("which is not the worktree of run "), "{}", done.err);
+        fleet.ctl(args).exits(5).err_has("which is not the worktree of run ");
     }
     std::fs::remove_file(&dir).unwrap();
-    let done = fleet.ctl(&["start"]).exits(5);
-    assert!(done.err.contains("which is gone, and run "), "{}", done.err);
+    fleet.ctl(&["start"]).exits(5).err_has("which is gone, and run ");
     assert_eq!((fleet.runs().len(), fleet.head()), (runs, head));
 }
 
@@ -250,9 +233,8 @@ fn a_crash_in_a_worktree_is_taken_up_by_the_command_that_is_shown() {
     let fleet = Fleet::hanging();
     let pid = hanging(&fleet, &["--worktree"]);
     for _ in 0..2 {
-        let pid =
-            if lives(pid) { pid } else { u32::try_from(fleet.row("demo")["pid"].as_u64().unwrap()).unwrap() };
-        kill(&fleet, pid);
+        let pid = if lives(pid) { pid } else { pid_in(&fleet.row("demo")) };
+        fleet.kill(pid);
         let said = fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0);
         assert_eq!(said["project"]["attention"]["action"], "peers-ctl start demo", "{said}");
         fleet.ctl(&["start"]).exits(0);
@@ -278,12 +260,11 @@ fn a_lock_in_the_repository_keeps_nobody_from_what_begins_no_loop() {
 #[test]
 fn a_resume_whose_start_is_refused_raises_nothing() {
     let fleet = Fleet::new();
-    fleet.start(&["--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 77\n"));
     let before = fleet.journal();
     let done = fleet.ctl(&["resume", "--start", "--max-runtime", "+1h", "--reset-budget"]).exits(5);
-    assert!(done.err.contains("config.yaml changed since it was accepted"), "{}", done.err);
+    done.err_has("config.yaml changed since it was accepted");
     assert_eq!(fleet.journal(), before);
 }
 
@@ -291,13 +272,12 @@ fn a_resume_whose_start_is_refused_raises_nothing() {
 fn a_loop_that_was_registered_with_its_history_stands_as_its_last_run_left_it() {
     let fleet = Fleet::hanging();
     let pid = hanging(&fleet, &[]);
-    kill(&fleet, pid);
+    fleet.kill(pid);
     fleet.ctl(&["remove", "demo"]).exits(0);
     fleet.ctl(&["add", ".", "--name", "again"]).exits(0);
     fleet.ctl(&["wait", "again", "--timeout", "1m"]).exits(70);
     assert_eq!(fleet.row("again")["state"], "crashed");
-    let said = fleet.ctl(&["list", "--state", "crashed"]).exits(0).out;
-    assert!(said.contains("again"), "{said}");
+    fleet.ctl(&["list", "--state", "crashed"]).exits(0).out_has("again");
 }
 
 #[test]
@@ -308,23 +288,21 @@ fn a_look_says_what_it_ended() {
     fleet.script("ann", &json!({"turns": [turn]}).to_string());
     let pid = hanging(&fleet, &[]);
     let run = fleet.row("demo")["run_id"].as_str().unwrap().to_owned();
-    kill(&fleet, pid);
+    fleet.kill(pid);
     assert!(!carrying(&format!("PEERS_RUN_ID={run}")).is_empty());
     let done = fleet.ctl(&["list"]).exits(0);
     let said = format!("warning: run {run} of demo died, and what it had left was ended: process ");
-    assert!(done.err.contains(&said), "{}", done.err);
+    done.err_has(&said);
 }
 
 #[test]
 fn what_every_start_refuses_for_is_shown_before_it_is_typed() {
     let fleet = Fleet::new();
     fleet.ctl(&["new", "./bare"]).exits(0);
-    let said = fleet.ctl(&["dashboard"]).exits(0).out;
-    assert!(said.contains("the gate is still a placeholder") && !said.contains("start bare"), "{said}");
+    fleet.ctl(&["dashboard"]).exits(0).out_has("the gate is still a placeholder").out_lacks("start bare");
     // One that its operator stopped, and whose budget was lowered since.
-    fleet.start(&["--max-ticks", "3"]);
-    fleet.ctl(&["wait", "demo", "--timeout", "2m"]).exits(0);
-    fleet.configured("budget:\n  max_iterations: 2\n");
+    fleet.ran(&["--max-ticks", "3"]);
+    fleet.accept_config("budget:\n  max_iterations: 2\n");
     let shown = fleet.data("peers-ctl.dashboard/1", &["dashboard", "--project", "demo"], 0);
     let attention = &shown["project"]["attention"];
     assert_eq!(attention["code"], "budget", "{attention}");
@@ -343,7 +321,7 @@ fn an_agent_that_writes_into_the_lock_of_its_loop_is_seen_to_come_out_of_it() {
         "printf x | dd of={lock} bs=1 conv=notrunc 2>/dev/null; {{ env -u PEERS_IN_TICK -u PEERS_RUN_ID HOME={home} XDG_CONFIG_HOME={home}/config XDG_STATE_HOME={home}/state {ctl} --config-dir {home}/config/peers-ctl budget raise demo --usd 777 --for never; echo $?; }} > {out} 2>&1; echo up > {pipe}",
         lock = fleet.store().join("run.lock").display(),
         home = fleet.path("home").display(),
-        ctl = crate::ctl_fleet::controller().display(),
+        ctl = controller().display(),
         out = out.display(),
         pipe = pipe.display(),
     );
@@ -365,8 +343,7 @@ fn what_a_lock_says_of_a_command_makes_a_loop_no_command() {
         let fleet = Fleet::hanging();
         let mut child = None;
         if by_hand {
-            let mut command = fleet.command(crate::support::program());
-            child = Some(command.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+            child = Some(fleet.spawned(&["run"]));
             heard(&fleet.path("pipe"));
         } else {
             hanging(&fleet, &[]);
@@ -404,8 +381,7 @@ fn who_holds_a_lock_that_was_put_in_the_place_of_that_of_a_loop_is_not_the_loop(
     });
     let row = fleet.row("demo");
     assert_eq!((&row["state"], &row["pid"]), (&"unknown".into(), &pid.into()), "{row}");
-    let done = fleet.ctl(&["stop"]).exits(5);
-    assert!(done.err.contains("no process was signalled"), "{}", done.err);
+    fleet.ctl(&["stop"]).exits(5).err_has("no process was signalled");
     fleet.ctl(&["start"]).exits(4);
     assert!(lives(decoy.process.id()) && lives(pid));
     drop(decoy);
@@ -420,8 +396,7 @@ fn who_holds_a_lock_that_was_put_in_the_place_of_that_of_a_loop_is_not_the_loop(
 #[test]
 fn an_end_of_a_run_that_the_journal_does_not_know_hides_none_that_it_does() {
     let fleet = Fleet::new();
-    fleet.start(&["--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     for reason in ["interrupted", "complete"] {
         plant(&fleet, |record| {
             record["reason"] = reason.into();
@@ -439,14 +414,12 @@ fn an_end_of_a_run_that_the_journal_does_not_know_hides_none_that_it_does() {
 fn an_ordinary_run_does_not_take_over_a_branch_from_a_run_that_never_was() {
     let fleet = Fleet::new();
     fleet.git(&["branch", "release"]);
-    fleet.start(&["--max-ticks", "1"]);
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    fleet.ran(&["--max-ticks", "1"]);
     plant(&fleet, |record| {
         record["own_branch"] = true.into();
         record["into"] = "release".into();
     });
-    let run = fleet.start(&["--max-ticks", "1"])["run_id"].clone();
-    fleet.ctl(&["wait", "--timeout", "2m"]).exits(0);
+    let run = fleet.ran(&["--max-ticks", "1"])["run_id"].clone();
     let runs = fleet.runs();
     let record = runs.iter().find(|record| record["run_id"] == run).unwrap();
     assert_eq!((&record["own_branch"], &record["into"]), (&false.into(), &Value::Null), "{record}");
@@ -457,8 +430,7 @@ fn a_loop_is_not_ended_for_a_restart_that_is_refused() {
     let fleet = Fleet::hanging();
     let pid = hanging(&fleet, &[]);
     let before = fleet.records("operator").len();
-    let done = fleet.ctl(&["restart", "--branch", "main"]).exits(4);
-    assert!(done.err.contains("branch `main` exists already"), "{}", done.err);
+    fleet.ctl(&["restart", "--branch", "main"]).exits(4).err_has("branch `main` exists already");
     fleet.ctl(&["resume", "--start", "--reset-budget"]).exits(4);
     fleet.write(".peers/config.yaml", &fleet.config("budget:\n  max_runtime_s: 77\n"));
     fleet.ctl(&["restart"]).exits(5);
@@ -473,7 +445,7 @@ fn one_that_dies_without_a_last_word_while_it_is_stopped_is_stopped_in_every_vie
     let fleet = Fleet::hanging();
     let pid = hanging(&fleet, &[]);
     send(pid, "STOP");
-    let mut command = fleet.command(crate::ctl_fleet::controller());
+    let mut command = fleet.command(controller());
     let stops = command
         .args(["stop", "--grace", "5m"])
         .stdout(Stdio::piped())
@@ -484,9 +456,8 @@ fn one_that_dies_without_a_last_word_while_it_is_stopped_is_stopped_in_every_vie
         std::thread::yield_now();
     }
     send(pid, "KILL");
-    crate::support::Ended::of(&stops.wait_with_output().unwrap()).exits(0);
-    let row = fleet.row("demo");
-    assert_eq!((&row["state"], &row["outcome"]), (&"stopped".into(), &"operator".into()), "{row}");
+    Ended::waited(stops).exits(0);
+    fleet.stands("stopped", "operator");
     fleet.ctl(&["wait", "--timeout", "1m"]).exits(137);
     let said = [fleet.ctl(&["dashboard"]), fleet.ctl(&["status"])].map(|done| done.out).concat();
     assert!(!said.contains("crashed"), "{said}");

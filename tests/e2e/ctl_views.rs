@@ -1,9 +1,9 @@
 //! What the controller shows of loops: the same next step wherever it is asked for.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::ctl_fleet::Fleet;
-use crate::support::World;
+use crate::ctl_fleet::{Fleet, pid_in, send};
+use crate::support::{Ended, World, heard, holds, program};
 
 /// A project whose gate stays red, and says why.
 fn stuck() -> Fleet {
@@ -13,7 +13,7 @@ fn stuck() -> Fleet {
         world.script(peer, &format!("after: repeat\nturns:\n- - say: I work\n  {work}\n  - handoff: Work\n"));
     }
     let fleet = Fleet::of(world);
-    fleet.configured("goals: {stuck_halt_gates: [real], stuck_halt_after: 2}\n");
+    fleet.accept_config("goals: {stuck_halt_gates: [real], stuck_halt_after: 2}\n");
     fleet.ctl(&["start"]).exits(0);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(11);
     fleet
@@ -41,17 +41,10 @@ fn every_view_of_a_loop_has_the_same_next_step_and_it_leads_on() {
     assert!(said(&["report", "-o", "-"]).contains(&format!("Next step: {step}\n")));
     let logs = said(&["logs"]);
     assert!(logs.contains(action) && !logs.contains("hint:"), "{logs}");
+    assert!(!said(&["events"]).contains(" attention "), "events tell changes and not how things stand");
     let status = fleet.data("peers-ctl.status/1", &["status"], 0);
-    assert_eq!(
-        (&status[0]["status"]["attention"]["action"], &status[0]["status"]["next_step"]),
-        (&Value::from(action), &Value::from(step))
-    );
-}
-
-#[test]
-fn events_tell_changes_and_not_how_things_stand() {
-    let fleet = stuck();
-    assert!(!fleet.ctl(&["events"]).exits(0).out.contains(" attention "));
+    let status = &status[0]["status"];
+    assert_eq!([&status["attention"]["action"], &status["next_step"]], [action, step.as_str()]);
 }
 
 #[test]
@@ -87,8 +80,7 @@ fn files_that_lead_elsewhere_need_somebody_before_anything_ran() {
 #[test]
 fn the_doctor_finds_nothing_wrong_with_a_project_that_can_run() {
     let fleet = Fleet::new();
-    let done = fleet.ctl(&["doctor", "demo"]).exits(0);
-    assert!(done.out.contains("\n0 errors, "), "{}", done.out);
+    fleet.ctl(&["doctor", "demo"]).exits(0).out_has("\n0 errors, ");
     // Without a name it is the only one; each peer is asked through a child of the controller's own.
     let done = fleet.ctl(&["doctor", "--live"]).exits(0);
     assert!(done.out.contains("peer ann") && done.out.matches("it answered in").count() == 2, "{}", done.out);
@@ -97,31 +89,24 @@ fn the_doctor_finds_nothing_wrong_with_a_project_that_can_run() {
 #[test]
 fn what_was_asked_for_and_is_not_there_is_an_error() {
     let fleet = Fleet::new();
-    let done = fleet.ctl(&["list", "demo", "other*"]).exits(3);
-    assert!(done.err.contains("no project fits `other*`"), "{}", done.err);
+    fleet.ctl(&["list", "demo", "other*"]).exits(3).err_has("no project fits `other*`");
     for command in [&["list"][..], &["dashboard"], &["list", "--wide"]] {
-        let done = fleet.ctl(&[command, &["other*"]].concat()).exits(1);
-        assert!(done.err.contains("no project fits `other*`"), "{}", done.err);
+        fleet.ctl(&[command, &["other*"]].concat()).exits(1).err_has("no project fits `other*`");
         fleet.ctl(&[command, &["--state", "crashed"]].concat()).exits(1);
     }
     // Somebody who waits for one looks at none meanwhile.
     fleet.ctl(&["dashboard", "--live", "--frames", "1", "--state", "crashed"]).exits(0);
     for script in [&["completions", "bash"][..], &["man"]] {
-        let done = fleet.ctl(&[&["--json"], script].concat()).exits(2);
-        assert!(done.out.contains("has no JSON"), "{}", done.out);
+        fleet.ctl(&[&["--json"], script].concat()).exits(2).out_has("has no JSON");
     }
     fleet.ctl(&["dashboard", "--project", "zz"]).exits(3);
     fleet.ctl(&["compare", "demo@zzz"]).exits(3);
     fleet.ctl(&["compare", "demo"]).exits(2);
     let done = fleet.ctl(&["--json", "compare", "demo", "demo", "zz"]).exits(7);
     let document: Value = serde_json::from_str(&done.out).unwrap();
-    assert_eq!(
-        (&document["warnings"][0]["code"], &document["warnings"][0]["project"]),
-        (&"not-found".into(), &"zz".into())
-    );
+    holds(&document["warnings"][0], &json!({"code": "not-found", "project": "zz"}));
     let none = World::bare();
-    let done = none.ctl(&["status"]).exits(1);
-    assert!(done.err.contains("hint: `peers-ctl new PATH`"), "{}", done.err);
+    none.ctl(&["status"]).exits(1).err_has("hint: `peers-ctl new PATH`");
     let done = none.ctl(&["--json", "list", "--label", "{\n1\n}"]).exits(2);
     let failed: Value = serde_json::from_str(&done.out).unwrap();
     let said = failed["error"]["message"].as_str().unwrap();
@@ -147,10 +132,9 @@ fn a_tick_or_a_peer_that_is_not_there_is_told_alike_everywhere() {
             done.err
         );
     }
-    let done = fleet.ctl(&["replay", "--class", "nosuch"]).exits(2);
-    assert!(done.err.contains("idle-timeout, absolute-timeout"), "{}", done.err);
+    fleet.ctl(&["replay", "--class", "nosuch"]).exits(2).err_has("idle-timeout, absolute-timeout");
     let done = fleet.ctl(&["replay", "--from-tick", "5", "--to-tick", "3"]).exits(2);
-    assert!(done.err.contains("--from-tick 5 is after --to-tick 3"), "{}", done.err);
+    done.err_has("--from-tick 5 is after --to-tick 3");
     fleet.ctl(&["replay", "--from-tick", "1", "--to-tick", "1", "--class", "success"]).exits(0);
 }
 
@@ -158,7 +142,7 @@ fn a_tick_or_a_peer_that_is_not_there_is_told_alike_everywhere() {
 fn a_peek_at_a_loop_that_does_not_run_comes_to_an_end() {
     let fleet = Fleet::hanging();
     fleet.ctl(&["start"]).exits(0);
-    crate::support::heard(&fleet.path("pipe"));
+    heard(&fleet.path("pipe"));
     let run = fleet.row("demo");
     let pid = run["pid"].as_u64().unwrap();
     fleet.ctl(&["peek", "--no-follow"]).exits(0);
@@ -167,8 +151,8 @@ fn a_peek_at_a_loop_that_does_not_run_comes_to_an_end() {
     fleet.ctl(&["wait", "--timeout", "1m"]);
     // Without --no-follow too.
     let done = fleet.ctl(&["peek"]).exits(0);
-    assert!(done.err.contains("was cut off when its run died"), "{}", done.err);
-    assert!(done.err.contains("no loop of demo runs, so nothing follows"), "{}", done.err);
+    done.err_has("was cut off when its run died");
+    done.err_has("no loop of demo runs, so nothing follows");
 }
 
 #[test]
@@ -178,10 +162,10 @@ fn to_go_back_to_a_copy_of_the_registry_says_what_that_changes() {
     fleet.ctl(&["remove", "other"]).exits(0);
     // Copy 1 knows `other`, copy 2 does not know it yet.
     let done = fleet.ctl(&["registry", "restore", "1"]).exits(5);
-    assert!(done.err.contains("comes back: other"), "{}", done.err);
-    assert!(done.err.contains("hint: `peers-ctl registry restore 1 --yes` does it"), "{}", done.err);
+    done.err_has("comes back: other");
+    done.err_has("hint: `peers-ctl registry restore 1 --yes` does it");
     let done = fleet.ctl(&["registry", "restore", "2", "--yes"]).exits(0);
-    assert!(done.err.contains("has logs, and is in no registry any more: other"), "{}", done.err);
+    done.err_has("has logs, and is in no registry any more: other");
     assert!(done.out.starts_with("copy 2, of ") && done.out.contains("is kept as copy 1"), "{}", done.out);
     fleet.ctl(&["registry", "restore", "9", "--yes"]).exits(1);
 }
@@ -230,7 +214,7 @@ fn a_loop_whose_directory_was_moved_runs_and_can_be_stopped() {
     let fleet = Fleet::hanging();
     let dir = fleet.another("other");
     fleet.ctl(&["start", "other"]).exits(0);
-    crate::support::heard(&fleet.path("pipe"));
+    heard(&fleet.path("pipe"));
     let pid = fleet.row("other")["pid"].as_u64().unwrap();
     let away = dir.with_extension("away");
     std::fs::rename(&dir, &away).unwrap();
@@ -238,8 +222,7 @@ fn a_loop_whose_directory_was_moved_runs_and_can_be_stopped() {
     let (code, why, action) = top(&fleet, "other");
     assert_eq!((code.as_str(), action.as_str()), ("directory-gone", "peers-ctl stop other"));
     assert!(why.contains(&format!("process {pid}")), "{why}");
-    let wide = fleet.ctl(&["list", "--wide"]).exits(0).out;
-    assert!(wide.contains(&pid.to_string()) && wide.contains("running"), "{wide}");
+    fleet.ctl(&["list", "--wide"]).exits(0).out_has(&pid.to_string()).out_has("running");
     for command in ["status", "doctor"] {
         let done = fleet.ctl(&[command, "other"]).exits(3);
         let said = done.out + &done.err;
@@ -255,7 +238,7 @@ fn a_loop_whose_directory_was_moved_runs_and_can_be_stopped() {
 fn without_its_store_nobody_says_that_no_loop_runs() {
     let fleet = Fleet::hanging();
     let pid = fleet.start(&[])["pid"].as_u64().unwrap();
-    crate::support::heard(&fleet.path("pipe"));
+    heard(&fleet.path("pipe"));
     let store = fleet.store();
     let away = fleet.path("away");
     std::fs::rename(&store, &away).unwrap();
@@ -274,8 +257,8 @@ fn without_its_store_nobody_says_that_no_loop_runs() {
 fn one_that_was_killed_for_its_operator_is_nowhere_said_to_have_crashed() {
     let fleet = Fleet::hanging();
     let run = fleet.start(&[]);
-    crate::support::heard(&fleet.path("pipe"));
-    assert!(crate::ctl_fleet::send(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), "STOP"));
+    heard(&fleet.path("pipe"));
+    assert!(send(pid_in(&run), "STOP"));
     fleet.ctl(&["stop", "--grace", "0s"]).exits(0);
     for args in [&["status"][..], &["report", "-o", "-"]] {
         let said = fleet.ctl(args).exits(0).out;
@@ -292,10 +275,9 @@ fn what_does_the_same_again_can_be_typed() {
     assert!(!said.contains("--detached") && !said.contains("--max-usd-since"), "{said}");
     let line = said.lines().find(|line| line.contains(" run ") && line.contains("--max-ticks")).unwrap();
     assert!(line.contains("--max-usd"), "{line}");
-    let mut typed = fleet.command(crate::support::program());
-    let done =
-        crate::support::Ended::of(&typed.args(["run", "--detached", "00000000000000aa"]).output().unwrap());
-    assert!(done.err.contains("`--detached` is for `peers-ctl start`"), "{}", done.err);
+    let mut typed = fleet.command(program());
+    let done = Ended::of(&typed.args(["run", "--detached", "00000000000000aa"]).output().unwrap());
+    done.err_has("`--detached` is for `peers-ctl start`");
 }
 
 #[test]
@@ -303,8 +285,7 @@ fn peers_that_was_lost_and_laid_down_again_is_nothing_that_somebody_changed() {
     let fleet = Fleet::new();
     fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
     std::fs::remove_dir_all(fleet.at(".peers")).unwrap();
-    let done = fleet.ctl(&["start", "--max-ticks", "1", "--wait"]).exits(3);
-    assert!(done.err.contains("init --upgrade"), "{}", done.err);
+    fleet.ctl(&["start", "--max-ticks", "1", "--wait"]).exits(3).err_has("init --upgrade");
     fleet.peers(&["init", "--upgrade"]).exits(0);
     fleet.ctl(&["start", "--max-ticks", "1", "--wait"]);
     let data = fleet.data("peers-ctl.dashboard/1", &["dashboard"], 0);
@@ -345,22 +326,6 @@ fn a_turn_that_printed_much_is_peeked_at_from_near_its_end() {
 }
 
 #[test]
-fn a_cap_that_ran_out_is_raised_and_the_loop_started_by_what_is_typed() {
-    let fleet = Fleet::new();
-    fleet.configured("budget: {max_iterations: 1}\n");
-    fleet.ctl(&["start", "--wait"]);
-    let (_, _, action) = top(&fleet, "demo");
-    let (raise, resume) = action.split_once(", then ").unwrap();
-    assert_eq!(resume, "peers-ctl resume demo --start");
-    let typed = |line: &str| line.split(' ').skip(1).map(str::to_owned).collect::<Vec<_>>();
-    let raise = typed(raise);
-    fleet.ctl(&raise.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
-    let (_, why, action) = top(&fleet, "demo");
-    assert!(why.ends_with("raised since, and not started"), "{why}");
-    assert_eq!(action, "peers-ctl resume demo --start");
-}
-
-#[test]
 fn one_that_was_moved_is_told_how_to_take_its_store_along() {
     let fleet = Fleet::new();
     let old = fleet.another("other");
@@ -370,10 +335,8 @@ fn one_that_was_moved_is_told_how_to_take_its_store_along() {
     fleet.ctl(&["remove", "other"]).exits(0);
     let at = new.to_str().unwrap();
     let attach = format!("peers -C {at} store attach {}", old.display());
-    let done = fleet.ctl(&["add", at, "--name", "other"]).exits(0);
-    assert!(done.err.contains(&format!("`{attach}`")) && !done.err.contains(" init`"), "{}", done.err);
-    let done = fleet.peers(&["-C", at, "init"]).exits(5);
-    assert!(done.err.contains("store attach") && !done.err.contains("--force"), "{}", done.err);
+    fleet.ctl(&["add", at, "--name", "other"]).exits(0).err_has(&format!("`{attach}`")).err_lacks(" init`");
+    fleet.peers(&["-C", at, "init"]).exits(5).err_has("store attach").err_lacks("--force");
     fleet.peers(&["-C", at, "store", "attach", old.to_str().unwrap()]).exits(0);
     fleet.ctl(&["status", "other"]).exits(0);
 }

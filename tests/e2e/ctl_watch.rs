@@ -5,16 +5,15 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, lives, send};
+use crate::ctl_fleet::{Fleet, controller, lives, pid_in};
 use crate::support::{Ended, World, goals, heard};
 
 /// A loop that was killed, and is to be started again.
 fn killed() -> Fleet {
     let fleet = Fleet::hanging();
-    let pid = fleet.start(&["--restart", "on-crash"])["pid"].as_u64().unwrap();
+    let row = fleet.start(&["--restart", "on-crash"]);
     heard(&fleet.path("pipe"));
-    send(u32::try_from(pid).unwrap(), "KILL");
-    fleet.ctl(&["wait", "--timeout", "2m"]);
+    fleet.kill(pid_in(&row));
     assert_eq!(fleet.row("demo")["state"], "crashed");
     fleet
 }
@@ -48,7 +47,7 @@ fn of_each_thing_each_channel_is_told_once_however_often_somebody_looks() {
     let (one, two) = (command(&fleet, "one"), command(&fleet, "two"));
     let args = ["--no-restart", "--notify-cmd", &one];
     let done = once(&fleet, &args);
-    assert!(done.out.contains(" act          demo: crashed"), "{}", done.out);
+    done.out_has(" act          demo: crashed");
     assert_eq!(told(&fleet), ["one act crashed"]);
     assert_eq!((once(&fleet, &args).out, told(&fleet)), (String::new(), Vec::new()));
     // Another channel has not heard of it.
@@ -58,9 +57,7 @@ fn of_each_thing_each_channel_is_told_once_however_often_somebody_looks() {
     fleet.ctl(&["start"]).exits(0);
     heard(&fleet.path("pipe"));
     once(&fleet, &args);
-    let pid = fleet.row("demo")["pid"].as_u64().unwrap();
-    send(u32::try_from(pid).unwrap(), "KILL");
-    fleet.ctl(&["wait", "--timeout", "2m"]);
+    fleet.kill(pid_in(&fleet.row("demo")));
     once(&fleet, &args);
     assert_eq!(told(&fleet), ["one act crashed"]);
     // After an hour it is told again to whoever asked for that.
@@ -75,7 +72,7 @@ fn of_each_thing_each_channel_is_told_once_however_often_somebody_looks() {
     once(&fleet, &args);
     assert_eq!(told(&fleet), Vec::<String>::new());
     let done = once(&fleet, &[&args[..], &["--remind", "1h"]].concat());
-    assert!(done.out.contains("demo: crashed"), "{}", done.out);
+    done.out_has("demo: crashed");
     assert_eq!(told(&fleet), ["one act crashed"]);
     once(&fleet, &[&args[..], &["--remind", "1h"]].concat());
     assert_eq!(told(&fleet), Vec::<String>::new());
@@ -92,7 +89,7 @@ fn a_channel_that_failed_is_tried_again_and_the_others_are_not_told_twice() {
     let two = format!("{}; test -f {}", command(&fleet, "two"), fleet.path("works").display());
     let args = ["--no-restart", "--notify-cmd", &one, "--notify-cmd", &two];
     let done = once(&fleet, &args);
-    assert!(done.err.contains("could not be told of demo: it ended with exit code 1"), "{}", done.err);
+    done.err_has("could not be told of demo: it ended with exit code 1");
     assert_eq!(told(&fleet), ["one act crashed", "two act crashed"]);
     // Its time has come.
     let file = fleet.path("home/config/peers-ctl/told.json");
@@ -120,7 +117,7 @@ fn a_command_is_told_everything_has_no_signal_blocked_and_ends_with_all_that_it_
     );
     let hang = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait; sleep 1000", pids.display());
     let done = once(&fleet, &["--no-restart", "--notify-cmd", &say, "--notify-cmd", &hang]);
-    assert!(done.err.contains("it took longer than 20 seconds"), "{}", done.err);
+    done.err_has("it took longer than 20 seconds");
     assert!(!done.out.contains("heard") && !done.err.contains("heard"), "{}{}", done.out, done.err);
     let text = std::fs::read_to_string(file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -135,23 +132,18 @@ fn a_command_is_told_everything_has_no_signal_blocked_and_ends_with_all_that_it_
 #[test]
 fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
     let fleet = killed();
-    let bin = fleet.path("bin");
-    std::fs::create_dir(&bin).unwrap();
-    let curl = bin.join("curl");
-    let script = format!("#!/bin/sh\n{{ echo \"$*\"; cat; }} > {}\n", fleet.path("called").display());
-    std::fs::write(&curl, script).unwrap();
-    std::fs::set_permissions(&curl, PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!("{{ echo \"$*\"; cat; }} > {}", fleet.path("called").display());
+    let curl = fleet.executable("bin/curl", &script);
     let file = fleet.path("hook");
     std::fs::write(&file, "https://example.org/secret\n").unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let path = World::search_path(&fleet.path("bin"));
     let watch = || {
-        let mut command = fleet.command(crate::ctl_fleet::controller());
+        let mut command = fleet.command(controller());
         command.args(["watch", "--once", "--no-restart", "--webhook-file"]).arg(&file).env("PATH", &path);
         Ended::of(&command.output().unwrap())
     };
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
-    let done = watch().exits(5);
-    assert!(done.err.contains(&format!("hint: chmod 600 {}", file.display())), "{}", done.err);
+    watch().exits(5).err_has(&format!("hint: chmod 600 {}", file.display()));
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
     watch().exits(0);
     let called = std::fs::read_to_string(fleet.path("called")).unwrap();
@@ -166,8 +158,8 @@ fn a_webhook_is_called_without_settings_of_a_home_and_its_address_is_nobodys() {
     assert!(kept.contains("webhook:") && !kept.contains("secret"), "{kept}");
 
     // The desktop is a channel of its own, by the program that shows notices there.
-    std::fs::rename(&curl, bin.join("notify-send")).unwrap();
-    let mut command = fleet.command(crate::ctl_fleet::controller());
+    std::fs::rename(&curl, fleet.path("bin/notify-send")).unwrap();
+    let mut command = fleet.command(controller());
     command.args(["watch", "--once", "--no-restart", "--desktop"]).env("PATH", &path);
     Ended::of(&command.output().unwrap()).exits(0);
     let called = std::fs::read_to_string(fleet.path("called")).unwrap();
@@ -185,7 +177,7 @@ fn a_start_that_is_refused_is_no_attempt_and_is_told_once() {
     let one = command(&fleet, "one");
     let args = ["--from", "done", "--notify-cmd", &one];
     let done = once(&fleet, &args);
-    assert!(done.out.contains(" not-restarted demo: it is not started again: "), "{}", done.out);
+    done.out_has(" not-restarted demo: it is not started again: ");
     assert!(told(&fleet).contains(&"one act not-restarted".to_owned()));
     let kept = || -> Value {
         let file: PathBuf = fleet.path("home/config/peers-ctl/told.json");
@@ -205,7 +197,7 @@ fn a_start_that_is_refused_is_no_attempt_and_is_told_once() {
     book["projects"][0]["refused"]["at"] = "2020-01-01T00:00:00.000Z".into();
     std::fs::write(&file, book.to_string()).unwrap();
     let done = once(&fleet, &args);
-    assert!(done.out.contains(" restarted    demo: run "), "{}", done.out);
+    done.out_has(" restarted    demo: run ");
     heard(&fleet.path("pipe"));
     assert_eq!(kept(), Value::Null);
     assert_eq!(fleet.registry()["projects"][0]["restart"]["times"].as_array().unwrap().len(), 1);
@@ -220,7 +212,7 @@ fn that_a_loop_is_given_up_is_told_like_everything_else() {
     edit(&fleet, |project| project["restart"]["times"] = json!([now, now, now, now, now]));
     let one = command(&fleet, "one");
     let done = once(&fleet, &["--notify-cmd", &one]);
-    assert!(done.out.contains(" given-up     demo: it died too often within an hour"), "{}", done.out);
+    done.out_has(" given-up     demo: it died too often within an hour");
     assert_eq!(told(&fleet), ["one act given-up", "one act crashed"]);
     let done = once(&fleet, &["--notify-cmd", &one]);
     assert_eq!((done.out.as_str(), told(&fleet).len()), ("", 0));
@@ -241,7 +233,7 @@ fn nobody_waits_for_a_project_that_is_gone_and_one_that_died_has_failed() {
     std::fs::rename(fleet.path("other"), fleet.path("moved")).unwrap();
     let done = fleet.ctl(&["wait", "other"]).exits(5);
     assert_eq!(done.out, "other: unknown (path_missing)\n");
-    assert!(done.err.contains("whether other runs is not known: its directory is missing"), "{}", done.err);
+    done.err_has("whether other runs is not known: its directory is missing");
     fleet.ctl(&["wait", "--all", "--timeout", "8h"]).exits(5);
     // The code that is kept is that of the run before.
     edit(&fleet, |project| {

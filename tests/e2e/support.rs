@@ -1,5 +1,6 @@
 //! A repository with a home of its own, and the program under test.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -36,6 +37,11 @@ impl Ended {
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
+    /// How a command in the background ended.
+    pub(crate) fn waited(child: Child) -> Self {
+        Self::of(&child.wait_with_output().unwrap())
+    }
+
     /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
@@ -49,6 +55,36 @@ impl Ended {
         let value: Value = serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}", self.out));
         assert_eq!(value["schema"], schema, "{}", self.out);
         value
+    }
+
+    /// Asserts that this stands on standard output.
+    #[track_caller]
+    pub(crate) fn out_has(&self, text: &str) -> &Self {
+        self.holds(&self.out, text, true)
+    }
+
+    /// Asserts that this does not stand on standard output.
+    #[track_caller]
+    pub(crate) fn out_lacks(&self, text: &str) -> &Self {
+        self.holds(&self.out, text, false)
+    }
+
+    /// Asserts that this stands on standard error.
+    #[track_caller]
+    pub(crate) fn err_has(&self, text: &str) -> &Self {
+        self.holds(&self.err, text, true)
+    }
+
+    /// Asserts that this does not stand on standard error.
+    #[track_caller]
+    pub(crate) fn err_lacks(&self, text: &str) -> &Self {
+        self.holds(&self.err, text, false)
+    }
+
+    #[track_caller]
+    fn holds(&self, stream: &str, text: &str, expected: bool) -> &Self {
+        assert_eq!(stream.contains(text), expected, "`{text}` in:\n{stream}\nof {self:?}");
+        self
     }
 
     pub(crate) fn last_line(&self) -> &str {
@@ -116,8 +152,7 @@ impl World {
         world.write(".peers/goals.yaml", &goals(&[("real", gate)]));
         world.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
         world.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
-        world.write(".peers/config.yaml", &world.config(""));
-        world.accept(&[]);
+        world.accept_config("");
         world
     }
 
@@ -135,6 +170,13 @@ impl World {
 
     pub(crate) fn script(&self, peer: &str, text: &str) {
         std::fs::write(self.path(&format!("scripts/{peer}.yaml")), text).unwrap();
+    }
+
+    /// The same script for both peers.
+    pub(crate) fn scripts(&self, text: &str) {
+        for peer in ["ann", "ben"] {
+            self.script(peer, text);
+        }
     }
 
     /// Makes a FIFO; a name without a directory lies below the temporary directory.
@@ -157,9 +199,46 @@ impl World {
         self.tmp.path().join(path)
     }
 
+    /// Makes a program of a script: its path below the temporary directory.
+    pub(crate) fn executable(&self, path: &str, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// `PATH` with this directory in front.
+    pub(crate) fn search_path(first: &Path) -> String {
+        format!("{}:{}", first.display(), std::env::var("PATH").unwrap())
+    }
+
     /// A path in the repository.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.tmp.path().join("repo").join(path)
+    }
+
+    /// Every path below the temporary directory, with what it holds.
+    pub(crate) fn everything(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn visit(dir: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let kind = path.symlink_metadata().unwrap().file_type();
+                // Who holds a lock is no content.
+                if path.ends_with("op.lock") || path.ends_with(".lock") {
+                    continue;
+                }
+                if kind.is_dir() {
+                    visit(&path, all);
+                }
+                let bytes = if kind.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+                all.insert(path, bytes);
+            }
+        }
+        let mut all = BTreeMap::new();
+        visit(&self.path(""), &mut all);
+        all
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
@@ -194,6 +273,12 @@ impl World {
     /// `peers ARGS` in the repository.
     pub(crate) fn peers(&self, args: &[&str]) -> Ended {
         Ended::of(&self.command(program()).args(args).output().unwrap())
+    }
+
+    /// `peers ARGS` in the background, with both streams kept.
+    pub(crate) fn spawned(&self, args: &[&str]) -> Child {
+        let mut command = self.command(program());
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// `peers-ctl ARGS` in the repository.
@@ -255,6 +340,20 @@ impl World {
         self.peers(&[&args[..], &["--widen", digest]].concat()).exits(0)
     }
 
+    /// Writes goals with these gates and nothing else, and accepts them.
+    #[track_caller]
+    pub(crate) fn accept_goals(&self, gates: &[(&str, &str)]) {
+        self.write(".peers/goals.yaml", &goals(gates));
+        self.accept(&[]);
+    }
+
+    /// Writes a configuration of the two scripted peers, and accepts it.
+    #[track_caller]
+    pub(crate) fn accept_config(&self, more: &str) {
+        self.write(".peers/config.yaml", &self.config(more));
+        self.accept(&[]);
+    }
+
     /// `git ARGS` in the repository; its output without the last line end.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
@@ -293,6 +392,14 @@ impl World {
     /// The records of one kind.
     pub(crate) fn records(&self, event: &str) -> Vec<Value> {
         self.journal().into_iter().filter(|record| record["event"] == event).collect()
+    }
+}
+
+/// Asserts that these fields of an object have these values.
+#[track_caller]
+pub(crate) fn holds(object: &Value, fields: &Value) {
+    for (key, value) in fields.as_object().unwrap() {
+        assert_eq!(&object[key], value, "{key} of {object}");
     }
 }
 

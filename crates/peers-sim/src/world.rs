@@ -374,18 +374,9 @@ impl Procs for SimProcs {
                     }
                 };
                 Judged {
-                    goal: goal.clone(),
-                    at: job.key.clone(),
-                    place: job.place,
-                    verdict,
                     attempts: 1,
                     duration_ms: 1,
-                    leaked: 0,
-                    exit_code: None,
-                    signal: None,
-                    cached: false,
-                    setup_failed: false,
-                    manifests: None,
+                    ..Judged::new(goal.clone(), job.key.clone(), job.place, verdict)
                 }
             })
             .collect();

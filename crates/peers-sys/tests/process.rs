@@ -381,8 +381,20 @@ fn only_the_process_that_is_meant_is_signalled() {
 }
 
 // Leftovers.
-/// The same; the daemon has no marker.
+/// A daemon without a marker.
 const BARE_DAEMON: &str = "(env -i setsid /bin/sh -c 'echo $$; exec tail -f /dev/null' &)";
+
+/// A sweep of everything that carries the mark of this run.
+fn sweep_of(run_id: &RunId) -> Sweep<'_> {
+    Sweep {
+        run_id,
+        iteration: None,
+        since: None,
+        guard: Guard::default(),
+        orphans: Orphans::Leave,
+        deadline: DEADLINE,
+    }
+}
 
 fn pids(identities: &[ProcIdentity]) -> Vec<Pid> {
     identities.iter().map(|identity| identity.pid).collect()
@@ -429,14 +441,8 @@ fn a_sweep_spares_a_living_child_with_tree_and_session_until_it_is_ending() {
         }
 
         let ending = [child.pid()];
-        let sweep = Sweep {
-            run_id: &new_run(),
-            iteration: None,
-            since: None,
-            guard: Guard { tracked: &[], ending: &ending },
-            orphans: Orphans::Leave,
-            deadline: DEADLINE,
-        };
+        let other_run = new_run();
+        let sweep = Sweep { guard: Guard { tracked: &[], ending: &ending }, ..sweep_of(&other_run) };
         let report = sweep.run().unwrap();
         assert_eq!(report.survivors, []);
         assert_eq!(report.killed.len(), 3, "{report:?}");
@@ -457,14 +463,7 @@ fn orphans_can_be_left_to_a_living_peer() {
         let mut stdout = child.take_stdout().unwrap();
         let daemon = read_identity(&mut stdout);
         await_exit(&mut child);
-        let mut sweep = Sweep {
-            run_id: &run_id,
-            iteration: None,
-            since: None,
-            guard: Guard::default(),
-            orphans: Orphans::Leave,
-            deadline: DEADLINE,
-        };
+        let mut sweep = sweep_of(&run_id);
         assert_eq!(sweep.run().unwrap(), reap::SweepReport::default());
         assert!(is_alive(&daemon));
         sweep.orphans = Orphans::Kill;
@@ -477,14 +476,8 @@ fn a_number_that_is_no_child_from_here_is_never_ended() {
     isolated("a_number_that_is_no_child_from_here_is_never_ended", || {
         let mut other = Command::new("/usr/bin/tail").args(["-f", "/dev/null"]).spawn().unwrap();
         let ending = [Pid::new(other.id().try_into().unwrap()).unwrap()];
-        let sweep = Sweep {
-            run_id: &new_run(),
-            iteration: None,
-            since: None,
-            guard: Guard { tracked: &[], ending: &ending },
-            orphans: Orphans::Leave,
-            deadline: DEADLINE,
-        };
+        let other_run = new_run();
+        let sweep = Sweep { guard: Guard { tracked: &[], ending: &ending }, ..sweep_of(&other_run) };
         assert_eq!(sweep.run().unwrap(), reap::SweepReport::default());
         assert!(other.try_wait().unwrap().is_none());
         other.kill().unwrap();
@@ -531,14 +524,7 @@ fn a_process_that_keeps_forking_is_torn_down() {
         spawn.env.extend(reap::marker_env(&run_id, TickNo(1)));
         let mut child = spawn.start().unwrap();
         await_exit(&mut child);
-        let sweep = Sweep {
-            run_id: &run_id,
-            iteration: None,
-            since: None,
-            guard: Guard::default(),
-            orphans: Orphans::Kill,
-            deadline: DEADLINE,
-        };
+        let sweep = Sweep { orphans: Orphans::Kill, ..sweep_of(&run_id) };
         let report = sweep.run().unwrap();
         assert_eq!((report.survivors, report.restless), (vec![], false));
         let err = read_to_end(&mut child.take_stderr().unwrap());

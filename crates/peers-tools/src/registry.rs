@@ -24,7 +24,7 @@ mod tests {
     use peers_model::config::Permissions;
 
     use super::*;
-    use crate::tool::{Ask, CommandPlan, PromptMode, ToolSpec};
+    use crate::tool::{Ask, CommandPlan, PlanError, PromptMode, ToolSpec};
 
     #[test]
     fn each_kind_finds_its_adapter() {
@@ -35,26 +35,47 @@ mod tests {
         assert_eq!(adapter(&ToolKind::from_name("aider")).kind(), ToolKind::Other(String::new()));
     }
 
-    fn planned(argv: &str, fields: [&str; 3]) -> CommandPlan {
+    /// What is written for the first tool that `argv` names, with its model, reasoning and provider.
+    fn spec(argv: &str, fields: [&str; 3]) -> ToolSpec {
         let words: Vec<String> = argv.split(' ').map(str::to_owned).collect();
         let base = |word: &String| word.rsplit('/').next().unwrap_or_default().to_owned();
         let kinds = words.iter().map(|word| ToolKind::from_name(&base(word)));
-        let kind = kinds.into_iter().find(|kind| !matches!(kind, ToolKind::Other(_))).unwrap();
-        let field = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let [model, reasoning, provider] = fields.map(field);
+        let known = kinds.into_iter().find(|kind| !matches!(kind, ToolKind::Other(_)));
+        let [model, reasoning, provider] = fields.map(|text| (!text.is_empty()).then(|| text.to_owned()));
         let prompt_mode =
             if argv.contains("{PROMPT}") { PromptMode::ArgvSubstitute } else { PromptMode::Stdin };
-        let spec = ToolSpec {
-            kind: kind.clone(),
+        ToolSpec {
+            kind: known.unwrap_or_else(|| ToolKind::from_name(&words[0])),
             argv: words,
             prompt_mode,
             model,
             reasoning,
             provider,
             permissions: Permissions::default(),
-        };
-        let ask = Ask { prompt: "P".to_owned(), prompt_file: None };
-        adapter(&kind).plan(&spec, &ask).unwrap()
+        }
+    }
+
+    fn plan(spec: &ToolSpec) -> Result<CommandPlan, PlanError> {
+        adapter(&spec.kind).plan(spec, &Ask { prompt: "P".to_owned(), prompt_file: None })
+    }
+
+    fn planned(argv: &str, fields: [&str; 3]) -> CommandPlan {
+        plan(&spec(argv, fields)).unwrap()
+    }
+
+    #[test]
+    fn what_a_tool_cannot_be_told_is_refused() {
+        for (argv, fields, of) in [
+            ("codex exec -", ["", "max", ""], "reasoning"),
+            ("opencode run", ["", "", "openrouter"], "provider"),
+            ("aider", ["x", "", ""], "model"),
+            ("aider", ["", "x", ""], "reasoning"),
+            ("aider", ["", "", "x"], "provider"),
+        ] {
+            let refused = plan(&spec(argv, fields));
+            assert!(matches!(refused, Err(PlanError::Unsupported { field, .. }) if field == of), "{argv}");
+        }
+        assert!(planned("aider", ["", "", ""]).warnings.is_empty());
     }
 
     /// Each row: what is written, the fields, what comes of it.
@@ -89,7 +110,7 @@ mod tests {
                 ["m", "", ""],
                 "codex -c model=\"m\" exec -c model_x=\"model=1\"",
             ),
-            ("codex exec -", ["a\"b\\c", "", ""], "codex -c model=\"a\\\"b\\\\c\" exec -"),
+            ("codex exec -", ["a\"b\\c\u{1}", "", ""], "codex -c model=\"a\\\"b\\\\c\\u0001\" exec -"),
             ("codex exec -", ["", "", "openai"], "codex exec -"),
             ("codex exec -", ["", "", "openrouter"], with_router.as_str()),
             (elsewhere, ["", "", "openrouter"], elsewhere),
@@ -120,18 +141,8 @@ mod tests {
             ("aider --model own", None, None),
             ("codex exec -m", Some("m"), None),
         ] {
-            let argv: Vec<String> = argv.split(' ').map(str::to_owned).collect();
-            let kind = ToolKind::from_name(&argv[0]);
-            let spec = ToolSpec {
-                kind: kind.clone(),
-                argv,
-                prompt_mode: PromptMode::Stdin,
-                model: field.map(str::to_owned),
-                reasoning: None,
-                provider: None,
-                permissions: peers_model::config::Permissions::Allow,
-            };
-            assert_eq!(adapter(&kind).model_asked(&spec).as_deref(), expected, "{:?}", spec.argv);
+            let spec = spec(argv, [field.unwrap_or_default(), "", ""]);
+            assert_eq!(adapter(&spec.kind).model_asked(&spec).as_deref(), expected, "{argv}");
         }
     }
 
@@ -140,6 +151,8 @@ mod tests {
         let key = |name: &str| (name.to_owned(), "OPENROUTER_API_KEY".to_owned());
         let claude = planned("claude -p", ["", "", "openrouter"]);
         assert_eq!(claude.env_from, [key("ANTHROPIC_AUTH_TOKEN")]);
+        let asked = spec("claude -p", ["", "", "openrouter"]);
+        assert_eq!(adapter(&asked.kind).required_env(&asked), ["OPENROUTER_API_KEY"]);
         let set: Vec<_> =
             claude.env_add.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(set, [("ANTHROPIC_BASE_URL", "https://openrouter.ai/api"), ("ANTHROPIC_API_KEY", "")]);
@@ -148,6 +161,8 @@ mod tests {
         let own =
             planned("codex exec -c model_providers.openrouter.env_key=\"MINE\"", ["", "", "openrouter"]);
         assert_eq!(own.env_from, [("MINE".to_owned(), "MINE".to_owned())]);
+        let elsewhere = planned("codex exec --config model_provider=azure -", ["", "", "openrouter"]);
+        assert_eq!(elsewhere.env_from, [], "another provider switches the routing off");
         for argv in ["codex exec -", "claude -p", "opencode run"] {
             let plain = planned(argv, ["m", "low", ""]);
             assert!(plain.env_from.is_empty() && plain.env_add.is_empty(), "{argv}");

@@ -190,8 +190,7 @@ fn a_child_that_talks_on_after_a_halt_pattern_is_not_ended_for_it() {
 fn row_26_an_unterminated_line_is_scanned_before_the_idle_kill_however_short_the_idle_limit() {
     for idle in [20, 1000] {
         let limits = WatchLimits { idle: ms(idle), ..LIMITS };
-        let mut drive = Drive { watch: Watch::new(limits, Mono::from_millis(0)), now: 0, acts: Vec::new() };
-        drive.put(0, WatchIn::Started);
+        let mut drive = Drive::with(limits);
         drive.put(5, WatchIn::Bytes { stream: Stream::Err, n: 3 });
         let acts = acts(drive);
         let scan =
@@ -246,9 +245,7 @@ fn of_causes_in_one_instant_the_one_with_precedence_gives_the_reason_in_any_orde
     for (rank, (first, wanted)) in causes.iter().enumerate() {
         for (second, _) in &causes[rank..] {
             for pair in [[first, second], [second, first]] {
-                let mut drive =
-                    Drive { watch: Watch::new(limits, Mono::from_millis(0)), now: 0, acts: Vec::new() };
-                drive.put(0, WatchIn::Started);
+                let mut drive = Drive::with(limits);
                 for input in pair {
                     drive.put(1000, *input);
                 }

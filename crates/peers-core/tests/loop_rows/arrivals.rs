@@ -16,8 +16,7 @@ fn seen(bench: &Bench) -> Vec<&CommitsSeen> {
 
 #[test]
 fn what_the_operator_commits_between_ticks_is_recorded_before_any_gate_asks_whose_it_is() {
-    let mut bench = Bench::new("ann");
-    bench.cfg.max_ticks = Some(2);
+    let mut bench = Bench::new("ann").up_to(2);
     bench.play([Turn::fails(ExitClass::Ok, ApiClass::Transient)]);
     bench.begin();
     bench.until_phase(|p| matches!(p, Phase::CoolingDown));
@@ -48,8 +47,7 @@ fn commits_that_appear_while_gates_run_and_weaken_tests_stop_the_loop() {
 
 #[test]
 fn what_appears_after_a_run_broke_off_is_nobodys() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.begin();
     bench.until_phase(|p| matches!(p, Phase::Judging(..)));
     // A gate commits, and ends the loop before it can look.
@@ -64,8 +62,7 @@ fn what_appears_after_a_run_broke_off_is_nobodys() {
 
 #[test]
 fn what_a_gate_commits_after_the_turn_is_not_the_peers_even_after_a_crash() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.play([Turn::handoff("work")]);
     bench.begin();
     bench.until_phase(|p| matches!(p, Phase::Refreshing(_)));
@@ -81,8 +78,7 @@ fn what_a_gate_commits_after_the_turn_is_not_the_peers_even_after_a_crash() {
 
 #[test]
 fn what_appears_after_a_run_that_ended_in_order_is_the_operators() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.run();
     bench.world.operator_commits("by hand");
     bench.run();
@@ -94,9 +90,8 @@ fn what_appears_after_a_run_that_ended_in_order_is_the_operators() {
 
 /// Runs to the proof of a green tree, lets something happen meanwhile, and goes on.
 fn while_proving(act: impl FnOnce(&mut Bench)) -> (StopReason, Bench) {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(3);
     bench.gate("tests-pass", Gate::At("start"));
-    bench.cfg.max_ticks = Some(3);
     bench.habit = Habit::Empty;
     bench.play([Turn::skeptic()]);
     bench.begin();
@@ -128,9 +123,8 @@ fn complete_is_impossible_when_goals_change_during_the_proof() {
 
 #[test]
 fn a_tree_that_moves_during_every_proof_does_not_hold_the_loop_for_ever() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(4);
     bench.world.restless_proofs = u32::MAX;
-    bench.cfg.max_ticks = Some(4);
     bench.habit = Habit::Empty;
     bench.play([Turn::skeptic()]);
     let reason = bench.run();
@@ -140,7 +134,6 @@ fn a_tree_that_moves_during_every_proof_does_not_hold_the_loop_for_ever() {
 
 #[test]
 fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
-    use peers_model::record::{OperatorOp, OperatorRecord};
     let mut bench = Bench::converging();
     assert_eq!(bench.run(), StopReason::Complete);
     let start = bench.started()[0].head_before.clone();
@@ -150,8 +143,7 @@ fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
         to: start.clone(),
         salvage: "kept".into(),
     };
-    let record = OperatorRecord { op, by: "operator".into() };
-    bench.world.commands = vec![peers_core::machine::PendingCommand { id: "01".into(), record }];
+    bench.world.told(op);
     bench.begin();
     bench.until(|b| b.world.commands.is_empty());
     let state = &bench.m.state;
@@ -162,11 +154,9 @@ fn after_an_undo_nothing_that_was_said_of_the_lost_work_counts() {
 
 #[test]
 fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
+    let mut bench = Bench::new("ann bob").up_to(3);
     bench.world.unreadable = Some("the work of tick 1 cannot be read".into());
-    bench.play([Turn::handoff("work")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays([Turn::handoff("work")]);
     let tick = bench.tick(1);
     assert!(!tick.success && tick.soft_fail_reason.as_deref().unwrap().contains("cannot be read"));
     assert_eq!(tick.outcome, peers_model::record::TickOutcome::PeerFailed);
@@ -175,8 +165,7 @@ fn a_turn_whose_work_cannot_be_taken_in_is_a_failed_tick_and_the_loop_goes_on() 
 
 #[test]
 fn what_a_gate_commits_each_time_it_runs_is_seen_before_anybody_has_the_turn() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.world.gate_commits = vec!["third", "second", "first"];
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(seen(&bench).len(), 3);
@@ -198,10 +187,8 @@ fn after_outside() -> Bench {
 }
 
 fn after_turn(turn: Turn) -> Bench {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([turn]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(1);
+    bench.plays([turn]);
     let head = bench.m.state.head.clone().unwrap();
     let tree = crate::world::tree(&bench.world.tip().tree);
     bench.cfg.after = Some(After { peer: peer("ann"), head, tree });
@@ -289,11 +276,10 @@ fn what_ran_outside_charges_and_heals_nobody_and_weakened_tests_there_stop_the_l
 #[test]
 fn where_agents_work_unwatched_what_appears_is_nobodys_and_one_review_is_not_enough() {
     let passed = |unwatched: bool| {
-        let mut bench = Bench::bare("ann bob");
+        let mut bench = Bench::bare("ann bob").up_to(1);
         bench.gate("tests-pass", crate::world::Gate::Red);
         bench.soft("docs-read", SoftRule::Other { needed: 1 });
         bench.cfg.rules.unwatched = unwatched;
-        bench.cfg.max_ticks = Some(1);
         bench.run();
         bench.world.operator_commits("in a terminal");
         bench.play([Turn::says("", ""), Turn::review("docs-read", true)]);
@@ -301,8 +287,7 @@ fn where_agents_work_unwatched_what_appears_is_nobodys_and_one_review_is_not_eno
         bench.run();
         let pending = |b: &Bench| converge::soft_pending(&b.m.state, &b.world.facts(&b.m.state));
         let one = pending(&bench).is_empty();
-        bench.play([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
-        bench.run();
+        bench.plays([Turn::review("docs-read", true), Turn::review("docs-read", true)]);
         (one, pending(&bench).is_empty(), converge::skeptic_rounds(&bench.m.state))
     };
     assert_eq!(passed(false), (true, true, 1), "the operator's own");

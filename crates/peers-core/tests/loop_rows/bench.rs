@@ -164,6 +164,12 @@ impl Bench {
         bench
     }
 
+    /// The same with another cap of ticks.
+    pub(crate) fn up_to(mut self, ticks: u64) -> Self {
+        self.cfg.max_ticks = Some(ticks);
+        self
+    }
+
     pub(crate) fn gate(&mut self, id: &str, says: Gate) {
         let known = self.gates.insert(goal(id), says);
         if known.is_none() {
@@ -209,6 +215,13 @@ impl Bench {
 
     pub(crate) fn play(&mut self, turns: impl IntoIterator<Item = Turn>) {
         self.script.extend(turns);
+    }
+
+    /// Plays these turns up to the cap of ticks.
+    #[track_caller]
+    pub(crate) fn plays(&mut self, turns: impl IntoIterator<Item = Turn>) {
+        self.play(turns);
+        assert_eq!(self.run(), StopReason::MaxTicks);
     }
 
     // --- driving ---
@@ -490,12 +503,12 @@ impl Bench {
         self.log.iter().filter_map(|r| if let Record::Exit(e) = r { Some(&**e) } else { None }).collect()
     }
 
-    /// Whose turn each tick was, as `ann bob ann`.
     /// The detail of the newest exit.
     pub(crate) fn stop_detail(&self) -> String {
         self.exits().last().map(|exit| exit.detail.clone()).unwrap_or_default()
     }
 
+    /// Whose turn each tick was, as `ann bob ann`.
     pub(crate) fn order(&self) -> String {
         self.ticks().iter().map(|t| t.peer.as_str()).collect::<Vec<_>>().join(" ")
     }

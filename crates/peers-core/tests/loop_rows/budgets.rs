@@ -139,16 +139,10 @@ fn row_59_what_was_spent_outlives_a_run_until_the_operator_resets_it() {
     bench.run();
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     assert_eq!(bench.ticks().len(), 2);
-    let record = OperatorRecord { op: OperatorOp::BudgetReset, by: "operator".into() };
-    bench.world.commands = vec![peers_core::machine::PendingCommand { id: "01".into(), record }];
+    bench.world.told(OperatorOp::BudgetReset);
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     assert_eq!(bench.ticks().len(), 4, "two more");
     assert_eq!(bench.m.state.spent.iterations, 2);
-}
-
-fn told(op: OperatorOp) -> Vec<peers_core::machine::PendingCommand> {
-    let record = OperatorRecord { op, by: "operator".into() };
-    vec![peers_core::machine::PendingCommand { id: "01".into(), record }]
 }
 
 #[test]
@@ -157,10 +151,10 @@ fn row_59_a_cap_that_the_operator_sets_stands_over_the_configuration_and_a_reset
     bench.budget(|b| b.max_iterations = NonZeroU64::new(2));
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     let caps = vec![CapSet { cap: Cap::MaxIterations, value: 5 }];
-    bench.world.commands = told(OperatorOp::BudgetSet { caps, until: None });
+    bench.world.told(OperatorOp::BudgetSet { caps, until: None });
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     assert_eq!(bench.ticks().len(), 5, "the raise that waits is taken before the cap is asked");
-    bench.world.commands = told(OperatorOp::BudgetReset);
+    bench.world.told(OperatorOp::BudgetReset);
     assert_eq!(bench.run(), StopReason::Budget(BudgetKind::MaxIterations));
     assert_eq!(bench.ticks().len(), 7, "two more, by the configuration");
 }
@@ -172,7 +166,7 @@ fn row_59_a_cap_that_was_set_for_a_time_ends_with_it() {
     bench.play((0..9).map(|_| costly()));
     let until = bench.now.plus(Duration::from_mins(1));
     let caps = vec![CapSet { cap: Cap::MaxIterations, value: 9 }];
-    bench.world.commands = told(OperatorOp::BudgetSet { caps, until: Some(until) });
+    bench.world.told(OperatorOp::BudgetSet { caps, until: Some(until) });
     bench.begin();
     bench.until(|b| b.ticks().len() == 4);
     bench.now = until;

@@ -4,7 +4,7 @@ use peers_core::cheat::{FileDiff, FileStatus};
 use peers_core::machine::Origin;
 use peers_core::state::PeerState;
 use peers_model::BugId;
-use peers_model::outcome::{ApiClass, ExitClass, StopReason};
+use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{CorrectionKind, TickOutcome};
 
 use crate::bench::Bench;
@@ -29,8 +29,7 @@ fn tests_only(label: &str, trailers: &str) -> Turn {
 fn ann(turns: Vec<Turn>) -> Bench {
     let mut bench = Bench::new("ann");
     bench.cfg.max_ticks = Some(u64::try_from(turns.len()).unwrap());
-    bench.play(turns);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays(turns);
     bench
 }
 
@@ -60,10 +59,8 @@ fn row_47_the_second_is_reverted_by_a_commit_of_our_own() {
 
 #[test]
 fn row_47_a_reverted_peer_keeps_the_turn() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    bench.play([tests_only("one", ""), Turn::says("", ""), tests_only("two", "")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(4);
+    bench.plays([tests_only("one", ""), Turn::says("", ""), tests_only("two", "")]);
     assert_eq!(bench.order(), "ann bob ann ann");
     assert_eq!(bench.health("ann").consecutive_fails, 0);
 }
@@ -107,10 +104,8 @@ fn row_47_an_assertion_taken_out_is_reverted_the_second_time_whatever_the_reason
 
 #[test]
 fn row_47_two_reverts_degrade() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    bench.play([tests_only("one", ""), Turn::says("", ""), tests_only("two", ""), tests_only("three", "")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(4);
+    bench.plays([tests_only("one", ""), Turn::says("", ""), tests_only("two", ""), tests_only("three", "")]);
     assert_eq!(bench.order(), "ann bob ann ann");
     let health = bench.health("ann");
     assert_eq!((health.state, health.failed_cheating), (PeerState::Degraded, 2));
@@ -127,16 +122,14 @@ fn row_47_a_clean_handoff_clears_both_marks_and_a_failed_tick_the_count() {
 
 #[test]
 fn row_47_a_gate_that_edits_of_tests_alone_turn_green_is_a_weakening_whatever_the_reason() {
-    let mut bench = Bench::bare("ann bob");
+    let mut bench = Bench::bare("ann bob").up_to(3);
     bench.gate("tests-pass", Gate::At("good"));
     bench.gate("lint-clean", Gate::Red);
-    bench.cfg.max_ticks = Some(3);
     let text = handoff_text("", "JUSTIFIED-TEST-ONLY: the fixture was wrong from the beginning\n");
     let (old, new) = (vec!["    limit = 1".to_owned()], vec!["    limit = 2".to_owned()]);
     let edit = FileDiff::text("tests/test_limit.py", FileStatus::Modified, old, new);
     let turn = || Turn::commit("good", &text).diff(vec![edit.clone()]);
-    bench.play([turn(), Turn::handoff("worse"), turn()]);
-    bench.run();
+    bench.plays([turn(), Turn::handoff("worse"), turn()]);
     assert!(bench.tick(1).success && bench.tick(1).prewarned);
     assert_eq!(bench.tick(3).corrected, Some(CorrectionKind::Revert));
     assert_eq!(bench.tick(3).tree_after, tree("worse"));
@@ -146,14 +139,12 @@ fn row_47_a_gate_that_edits_of_tests_alone_turn_green_is_a_weakening_whatever_th
 
 #[test]
 fn what_a_reverted_turn_claimed_is_void() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(3);
     bench.soft("docs-read", peers_model::review::SoftRule::Other { needed: 1 });
-    bench.cfg.max_ticks = Some(3);
     let body = "## Review\n{\"pass\": true, \"checked\": [\"a:1 x\"]}\n\n";
     let text = handoff_text(body, "Peer-Review-Of: docs-read\n");
     let claims = Turn::commit("two", &text).diff(vec![test_file()]);
-    bench.play([tests_only("one", ""), Turn::says("", ""), claims]);
-    bench.run();
+    bench.plays([tests_only("one", ""), Turn::says("", ""), claims]);
     assert_eq!(bench.tick(3).corrected, Some(CorrectionKind::Revert));
     assert!(bench.tick(3).reviews.is_empty() && !bench.tick(3).evidence);
     assert!(bench.m.state.soft.values().all(|s| s.history.is_empty()));

@@ -7,7 +7,7 @@ use peers_core::prompt::GateState;
 use peers_model::goal::TreeChoice;
 use peers_model::outcome::{BudgetKind, StopReason};
 use peers_model::record::Record;
-use peers_model::verdict::{Place, TreeKey};
+use peers_model::verdict::{Judged, Place, TreeKey};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, tree};
@@ -54,9 +54,8 @@ fn complete_is_impossible_without_green_at_the_final_tree() {
 #[test]
 fn complete_is_impossible_while_one_of_many_gates_is_red_or_unjudged() {
     for odd in [Gate::Red, Gate::Cannot] {
-        let mut bench = Bench::converging();
+        let mut bench = Bench::converging().up_to(2);
         bench.gate("lint-clean", odd);
-        bench.cfg.max_ticks = Some(2);
         assert_eq!(bench.run().exit_code() != 0, odd == Gate::Cannot);
         assert_eq!(bench.standing(), Standing::Red);
     }
@@ -106,9 +105,8 @@ fn complete_is_impossible_without_a_clean_work_tree() {
 
 #[test]
 fn complete_is_impossible_on_verdicts_measured_while_the_tree_moved() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(1);
     bench.cfg.rules.skeptic_rounds = 0;
-    bench.cfg.max_ticks = Some(1);
     // Three runs in a row during which the tree changed; then it lies still, where it was.
     bench.world.restless = 3;
     bench.play([Turn::nothing()]);
@@ -126,9 +124,8 @@ fn complete_is_impossible_on_verdicts_measured_while_the_tree_moved() {
 
 #[test]
 fn a_gate_is_counted_green_only_at_the_tree_that_was_judged() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.gate("lint-clean", Gate::Green);
-    bench.cfg.max_ticks = Some(1);
     bench.run();
     let (rules, board) = (&bench.m.state.rules, &bench.m.state.board);
     let key = board.gates.values().find_map(|standing| standing.last.as_ref()).unwrap().at.clone();
@@ -138,8 +135,7 @@ fn a_gate_is_counted_green_only_at_the_tree_that_was_judged() {
 
 #[test]
 fn row_68_the_last_allowed_tick_may_complete() {
-    let mut bench = Bench::green();
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::green().up_to(1);
     assert_eq!(bench.run(), StopReason::Complete);
     let mut bench = Bench::green();
     bench.budget(|b| b.max_iterations = std::num::NonZeroU64::new(1));
@@ -161,9 +157,8 @@ fn row_68_but_a_skeptic_that_is_still_owed_gets_no_tick_beyond_the_cap() {
 #[test]
 fn row_68_goals_edited_in_the_last_tick_are_a_mutation_not_a_limit_nor_complete() {
     for habit in [Habit::Good("start"), Habit::NoSkeptic("start")] {
-        let mut bench = Bench::green();
+        let mut bench = Bench::green().up_to(1);
         bench.habit = habit;
-        bench.cfg.max_ticks = Some(1);
         bench.begin();
         bench.until(|b| b.m.state.open.is_some());
         let what = "changed".to_owned();
@@ -174,9 +169,8 @@ fn row_68_goals_edited_in_the_last_tick_are_a_mutation_not_a_limit_nor_complete(
 
 #[test]
 fn row_69_a_red_proof_is_told_and_the_loop_goes_on() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(4);
     bench.gate("tests-pass", Gate::ProofRed);
-    bench.cfg.max_ticks = Some(4);
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.ticks().len(), 4);
     let word = GateState::ProofFailed.word();
@@ -188,9 +182,8 @@ fn row_69_a_red_proof_is_told_and_the_loop_goes_on() {
 
 #[test]
 fn row_69_an_unchanged_tree_is_not_proved_twice_but_a_changed_one_is() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(3);
     bench.gate("tests-pass", Gate::ProofRed);
-    bench.cfg.max_ticks = Some(3);
     bench.run();
     assert_eq!(bench.judged(Place::Pristine).len(), 1, "new commits, the same tree");
     bench.run();
@@ -248,10 +241,9 @@ fn row_69_after_parking_the_operator_who_starts_it_again_is_believed() {
 
 #[test]
 fn row_69_a_proof_that_setup_lost_stands_in_its_run_and_is_taken_again_in_the_next() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(3);
     bench.gate("tests-pass", Gate::ProofNotSetUp);
     bench.gate("lint-clean", Gate::Green);
-    bench.cfg.max_ticks = Some(3);
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.judged(Place::Pristine).len(), 1);
     bench.gate("tests-pass", Gate::Green);
@@ -261,10 +253,9 @@ fn row_69_a_proof_that_setup_lost_stands_in_its_run_and_is_taken_again_in_the_ne
 
 #[test]
 fn row_69_a_gate_marked_live_is_exempt_and_named() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(2);
     bench.gate("tests-pass", Gate::ProofRed);
     bench.gate("lint-clean", Gate::Green);
-    bench.cfg.max_ticks = Some(2);
     assert_eq!(bench.run(), StopReason::MaxTicks);
     // The operator marks it; whether or not that changes its digest, the old red no longer speaks.
     bench.rule("tests-pass").tree = TreeChoice::Live;
@@ -284,23 +275,9 @@ fn row_69_proofs_and_live_verdicts_never_stand_in_for_each_other() {
     assert_eq!(bench.standing(), Standing::ProofOwed, "green where people work is no proof");
     let live = bench.m.state.board.clone();
     let (gates, key) = bench.judged(Place::Pristine).pop().unwrap();
-    let verdicts = gates
-        .iter()
-        .map(|id| peers_model::verdict::Judged {
-            goal: id.clone(),
-            at: key.clone(),
-            place: Place::Pristine,
-            verdict: Gate::Red.judge(&key, Place::Pristine),
-            attempts: 1,
-            duration_ms: 1,
-            leaked: 0,
-            exit_code: None,
-            signal: None,
-            cached: false,
-            setup_failed: false,
-            manifests: None,
-        })
-        .collect();
+    let red = || Gate::Red.judge(&key, Place::Pristine);
+    let verdicts =
+        gates.iter().map(|id| Judged::new(id.clone(), key.clone(), Place::Pristine, red())).collect();
     bench.feed(Event::Judged { verdicts, took_ms: 1, moved: false, changed: String::new() });
     let of = |board: &GateBoard| board.gates.values().map(|g| (g.last.clone(), g.reds)).collect::<Vec<_>>();
     assert_eq!(of(&bench.m.state.board), of(&live), "and a red proof is no red in the work tree");

@@ -23,10 +23,8 @@ fn shown(bench: &Bench) -> Vec<String> {
 
 #[test]
 fn row_62_config_order_wins_health_is_kept_and_the_active_peer_stays_active() {
-    let mut bench = Bench::new("ann bob cyd");
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::nothing(), Turn::says("", "")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob cyd").up_to(2);
+    bench.plays([Turn::nothing(), Turn::says("", "")]);
     assert_eq!((bench.order().as_str(), bench.m.state.turn_peer()), ("ann ann", Some(&peer("bob"))));
     let kept = bench.health("ann");
     let gates = bench.cfg.rules.gates.clone();
@@ -45,8 +43,7 @@ fn row_62_config_order_wins_health_is_kept_and_the_active_peer_stays_active() {
 
 #[test]
 fn row_62_when_the_active_peer_is_gone_the_first_one_begins() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.run();
     assert_eq!(bench.m.state.turn_peer(), Some(&peer("bob")));
     bench.cfg.rules.peers = Bench::bare("cyd ann").cfg.rules.peers;
@@ -56,8 +53,7 @@ fn row_62_when_the_active_peer_is_gone_the_first_one_begins() {
 
 #[test]
 fn row_62_an_open_tick_of_a_peer_that_is_gone_is_still_recorded() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.begin();
     bench.until(|b| b.m.state.open.is_some());
     bench.crash();
@@ -69,28 +65,24 @@ fn row_62_an_open_tick_of_a_peer_that_is_gone_is_still_recorded() {
 
 #[test]
 fn row_64_three_peers_see_each_commit_of_both_others_once_and_the_first_too() {
-    let mut bench = Bench::new("ann bob cyd");
+    let mut bench = Bench::new("ann bob cyd").up_to(6);
     bench.habit = Habit::Busy;
-    bench.cfg.max_ticks = Some(6);
     bench.run();
     assert_eq!(shown(&bench), ["", "ann1", "ann1 bob2", "bob2 cyd3", "ann4 cyd3", "ann4 bob5"]);
 }
 
 #[test]
 fn row_64_what_an_interrupted_turn_was_shown_is_shown_again() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(3);
     bench.habit = Habit::Busy;
-    bench.cfg.max_ticks = Some(3);
-    bench.play([Turn::handoff("one"), Turn::fails(ExitClass::Interrupted, ApiClass::None)]);
-    bench.run();
+    bench.plays([Turn::handoff("one"), Turn::fails(ExitClass::Interrupted, ApiClass::None)]);
     assert_eq!(bench.order(), "ann bob bob");
     assert_eq!(shown(&bench), ["", "ann1", "ann1"]);
 }
 
 fn hybrid() -> Bench {
-    let mut bench = Bench::new("ann bob cyd");
+    let mut bench = Bench::new("ann bob cyd").up_to(4);
     bench.cfg.comm = Comm::Hybrid;
-    bench.cfg.max_ticks = Some(4);
     bench
 }
 
@@ -98,11 +90,10 @@ fn hybrid() -> Bench {
 fn row_63_messages_of_two_senders_have_their_own_numbers_and_arrive_once() {
     let mut bench = hybrid();
     bench.cfg.max_ticks = Some(6);
-    bench.play([
+    bench.plays([
         Turn::says("", "").publishes(&["ann-to-cyd/000001-hello.md", "ann-to-cyd/000002-more.md"]),
         Turn::says("", "").publishes(&["bob-to-cyd/000001-hello.md"]),
     ]);
-    bench.run();
     let messages: Vec<usize> = bench.started().iter().map(|s| s.messages.len()).collect();
     assert_eq!(messages, [0, 0, 3, 0, 0, 0]);
     assert!(bench.prompts()[2].contains("text of bob-to-cyd/000001-hello.md"));
@@ -116,8 +107,7 @@ fn row_63_messages_of_two_senders_have_their_own_numbers_and_arrive_once() {
 #[test]
 fn row_63_a_number_is_never_given_twice_even_when_the_box_is_empty_again() {
     let mut bench = hybrid();
-    bench.play([Turn::says("", "").publishes(&["ann-to-bob/000007-a.md"]), Turn::says("", "")]);
-    bench.run();
+    bench.plays([Turn::says("", "").publishes(&["ann-to-bob/000007-a.md"]), Turn::says("", "")]);
     assert!(bench.m.state.messages.is_empty());
     assert_eq!(bench.m.state.message_numbers["ann-to-bob"], 7);
 }
@@ -160,20 +150,17 @@ fn row_63_what_does_not_fit_the_prompt_comes_next_time() {
 
 #[test]
 fn warnings_reach_exactly_one_prompt() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
-    bench.play([Turn::handoff("one").leaves("dirt"), Turn::handoff("two")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(3);
+    bench.plays([Turn::handoff("one").leaves("dirt"), Turn::handoff("two")]);
     let has = |n: usize| bench.prompts()[n].contains("uncommitted changes were left by ann");
     assert_eq!((has(0), has(1), has(2)), (false, true, false));
     assert_eq!(bench.m.state.warnings_history.len(), 1, "people can still read it");
 }
 
 fn dry() -> Bench {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.soft("docs-read", SoftRule::Other { needed: 2 });
     bench.cfg.rules.dry_run = true;
-    bench.cfg.max_ticks = Some(2);
     bench
 }
 
@@ -202,8 +189,7 @@ fn row_67_a_dry_run_leaves_head_reviews_bugs_and_handoffs_as_they_were() {
     bench.run();
     let before = lasting(&bench);
     bench.cfg.rules.dry_run = true;
-    bench.play([Turn::commit("work", &text)]);
-    bench.run();
+    bench.plays([Turn::commit("work", &text)]);
     let tick = bench.tick(2);
     assert_eq!((tick.outcome, tick.success), (TickOutcome::Handoff, true));
     assert_eq!(tick.corrected, Some(CorrectionKind::Reset));
@@ -247,8 +233,7 @@ fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
     let mut bench = hybrid();
     bench.cfg.max_ticks = Some(1);
     bench.habit = Habit::Busy;
-    bench.play([Turn::handoff("one").publishes(&["ann-to-bob/000001-a.md"])]);
-    bench.run();
+    bench.plays([Turn::handoff("one").publishes(&["ann-to-bob/000001-a.md"])]);
     let (marks, messages) = (bench.m.state.bookmarks.clone(), bench.m.state.messages.clone());
     bench.cfg.rules.dry_run = true;
     bench.run();
@@ -260,9 +245,8 @@ fn row_67_a_dry_run_moves_no_bookmark_and_delivers_no_message() {
 
 #[test]
 fn row_67_a_dry_run_never_completes_on_a_skeptic_of_its_own() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(5);
     bench.cfg.rules.dry_run = true;
-    bench.cfg.max_ticks = Some(5);
     assert_eq!(bench.run(), StopReason::MaxTicks, "nor is it stuck on one");
     assert!(bench.m.state.skeptic.passed.is_empty());
 }
@@ -283,8 +267,7 @@ fn row_67_a_dry_run_that_crashed_after_its_reset_puts_nothing_back_twice() {
 
 #[test]
 fn a_repository_that_moved_before_a_turn_is_looked_at_again_and_no_tick_is_opened() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.begin();
     bench.until_phase(|phase| matches!(phase, Phase::Composing(_)));
     bench.feed(Event::Outdated);

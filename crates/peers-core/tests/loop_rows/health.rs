@@ -33,11 +33,9 @@ fn ann_degraded_with(peers: &str, recovery_interval: u32) -> Bench {
 
 #[test]
 fn row_12_productive_turns_without_a_handoff_cost_half() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(4);
     bench.cfg.rules.max_retries = 9;
-    bench.cfg.max_ticks = Some(4);
-    bench.play((0..4).map(|n| Turn::commit(&format!("wip {n}"), "wip")));
-    bench.run();
+    bench.plays((0..4).map(|n| Turn::commit(&format!("wip {n}"), "wip")));
     assert_eq!(bench.order(), "ann ann ann ann");
     assert_eq!(bench.health("ann").recent_half_fails(), 4);
     assert_eq!(bench.health("ann").state, PeerState::Healthy);
@@ -97,20 +95,17 @@ fn row_42_a_degraded_third_is_skipped() {
 
 #[test]
 fn row_42_a_spare_goes_only_when_all_others_are_out() {
-    let mut bench = Bench::new("ann bob SPARE");
+    let mut bench = Bench::new("ann bob SPARE").up_to(9);
     bench.cfg.rules.max_retries = 9;
     bench.cfg.rules.recovery_interval = 0;
-    bench.cfg.max_ticks = Some(9);
     bench.play([Turn::says("", ""), Turn::says("", "")]);
-    bench.play((0..6).map(|_| failing()));
-    bench.run();
+    bench.plays((0..6).map(|_| failing()));
     assert_eq!(bench.order(), "ann bob ann ann ann bob bob bob spare");
 }
 
 #[test]
 fn row_43_when_all_are_degraded_the_run_ends_and_a_restart_heals() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(20);
+    let mut bench = Bench::new("ann bob").up_to(20);
     bench.play((0..6).map(|_| failing()));
     let reason = bench.run();
     assert_eq!((reason.clone(), reason.exit_code()), (StopReason::AllPeersDegraded, 13));
@@ -135,8 +130,7 @@ fn row_44_rate_limits_wait_15_30_60_120_seconds_and_never_count_as_failures() {
     let mut bench = Bench::new("ann");
     bench.budget(|b| b.max_consecutive_failures = std::num::NonZeroU32::new(1));
     bench.cfg.max_ticks = Some(11);
-    bench.play((0..10).map(|_| limited()));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays((0..10).map(|_| limited()));
     // Each by up to a fifth more or less, so that loops that were refused together come back apart.
     let about = [15_000, 30_000, 60_000].into_iter().chain([120_000; 7]);
     assert_eq!(bench.waits.len(), 10);
@@ -151,20 +145,16 @@ fn row_44_rate_limits_wait_15_30_60_120_seconds_and_never_count_as_failures() {
 
 #[test]
 fn row_44_a_healthy_peer_does_not_wait_for_a_limited_one() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
-    bench.play([limited(), Turn::says("", ""), Turn::says("", "")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(3);
+    bench.plays([limited(), Turn::says("", ""), Turn::says("", "")]);
     assert_eq!(bench.order(), "ann bob bob");
     assert_eq!(bench.waits, [0_u64; 0]);
 }
 
 #[test]
 fn row_44_each_peer_has_its_own_streak_and_nobody_waits_while_another_can_go() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(9);
-    bench.play((0..8).map(|_| limited()));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let mut bench = Bench::new("ann bob").up_to(9);
+    bench.plays((0..8).map(|_| limited()));
     assert!(bench.order().starts_with("ann bob "), "{}", bench.order());
     let refused = |name: &str| bench.order().split(' ').take(8).filter(|peer| *peer == name).count();
     assert!(refused("ann") >= 3 && refused("bob") >= 3, "{}", bench.order());
@@ -175,8 +165,7 @@ fn row_44_each_peer_has_its_own_streak_and_nobody_waits_while_another_can_go() {
 
 #[test]
 fn row_44_any_other_tick_ends_the_streak() {
-    let mut bench = Bench::new("ann");
-    bench.cfg.max_ticks = Some(5);
+    let mut bench = Bench::new("ann").up_to(5);
     bench.play([limited(), limited(), Turn::says("", ""), limited()]);
     bench.begin();
     bench.until(|b| b.ticks().len() == 4);
@@ -196,8 +185,7 @@ fn row_44_a_wait_that_the_service_asks_for_is_kept_within_six_hours() {
         (6 * 3600 + 1, StopReason::PeerUnavailable(peer("ann"))),
         (u64::MAX, StopReason::PeerUnavailable(peer("ann"))),
     ] {
-        let mut bench = Bench::new("ann");
-        bench.cfg.max_ticks = Some(2);
+        let mut bench = Bench::new("ann").up_to(2);
         let mut turn = limited();
         turn.exit.retry_after_s = Some(asked);
         bench.play([turn]);
@@ -210,8 +198,7 @@ fn row_44_a_wait_that_the_service_asks_for_is_kept_within_six_hours() {
 
 #[test]
 fn row_44_the_wait_is_durable_before_it_begins_and_outlives_a_crash() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
+    let mut bench = Bench::new("ann bob").up_to(3);
     bench.play([limited(), limited()]);
     bench.begin();
     bench.until(|b| b.effects.iter().any(|e| matches!(e, Effect::SetTimer(_))));
@@ -223,8 +210,7 @@ fn row_44_the_wait_is_durable_before_it_begins_and_outlives_a_crash() {
 
 #[test]
 fn a_failure_that_the_stream_told_is_named_by_its_words_and_not_by_the_exit_code() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     let mut turn = Turn::fails(ExitClass::Nonzero, ApiClass::Other);
     turn.exit.code = Some(1);
     turn.exit.matched = Some(Matched {
@@ -233,16 +219,14 @@ fn a_failure_that_the_stream_told_is_named_by_its_words_and_not_by_the_exit_code
         snippet: "bad request: no such model".into(),
         source: "structured".into(),
     });
-    bench.play([turn]);
-    bench.run();
+    bench.plays([turn]);
     let why = peers_core::failed::why(bench.tick(1)).unwrap();
     assert_eq!(why, "its service refused it: bad request: no such model");
 }
 
 #[test]
 fn a_pattern_that_matched_is_named_by_its_place_and_the_line_and_not_by_itself() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
+    let mut bench = Bench::new("ann bob").up_to(2);
     let mut turn = Turn::fails(ExitClass::Pattern, ApiClass::Auth);
     turn.exit.matched = Some(Matched {
         pattern: "^[^a-z]+login".into(),
@@ -268,11 +252,9 @@ fn a_pattern_that_matched_is_named_by_its_place_and_the_line_and_not_by_itself()
 #[test]
 fn a_handoff_that_names_another_peer_or_none_stands_and_counts_as_half_a_failure() {
     for trailer in ["Peer: bob\n", "Peer: operator\n", ""] {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(1);
+        let mut bench = Bench::new("ann bob").up_to(1);
         let text = handoff_text("", "").replace("Peer: {me}\n", trailer);
-        bench.play([Turn::commit("work", &text)]);
-        bench.run();
+        bench.plays([Turn::commit("work", &text)]);
         let tick = &bench.ticks()[0];
         assert!(tick.success && tick.misnamed, "{trailer:?}");
         assert!(tick.warnings_emitted.iter().any(|text| text.contains("write `Peer: ann`")), "{trailer:?}");

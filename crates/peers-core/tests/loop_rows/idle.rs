@@ -108,8 +108,7 @@ fn row_56_what_is_uncommitted_or_a_document_is_work_while_a_gate_is_red() {
     let leaves = |n: usize| Turn::says("", "").leaves(&format!("draft {n}"));
     for work in [whitespace, documents, leaves] {
         let mut bench = idle(Gate::Red);
-        bench.play((0..60).map(work));
-        assert_eq!(bench.run(), StopReason::MaxTicks);
+        bench.plays((0..60).map(work));
     }
 }
 
@@ -118,8 +117,7 @@ fn row_56_a_passed_review_every_fifth_tick_keeps_a_green_loop_going() {
     let mut bench = idle(Gate::Green);
     bench.soft("docs-read", SoftRule::Both { needed: 2 });
     let turn = |n: usize| if n % 5 == 4 { reviews(true) } else { whitespace(n) };
-    bench.play((0..60).map(turn));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays((0..60).map(turn));
 }
 
 #[test]
@@ -153,8 +151,7 @@ fn row_56_ticks_that_count_for_nobody_are_no_standstill() {
     let limited = || Turn::fails(ExitClass::Nonzero, ApiClass::UsageCap);
     let mut bench = idle(Gate::Red);
     bench.cfg.max_wait_s = 10_000_000;
-    bench.play((0..60).map(|n| if n % 2 == 0 { limited() } else { whitespace(n) }));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays((0..60).map(|n| if n % 2 == 0 { limited() } else { whitespace(n) }));
 
     let mut bench = idle(Gate::Red);
     bench.cfg.max_wait_s = 10_000_000;

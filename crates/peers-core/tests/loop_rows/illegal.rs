@@ -37,8 +37,7 @@ fn open() -> Bench {
 }
 
 fn ended() -> Bench {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.run();
     bench
 }

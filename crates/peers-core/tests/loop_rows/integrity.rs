@@ -2,18 +2,14 @@
 
 use peers_core::machine::{Effect, Event, Mutation, PendingCommand, Phase};
 use peers_model::outcome::{ErrorKind, StopReason, TamperKind};
-use peers_model::record::{AckTarget, Digests, OperatorOp, OperatorRecord, Record, Rules};
+use peers_model::record::{AckTarget, Digests, OperatorOp, Record, Rules};
 use peers_model::verdict::Place;
 
 use crate::bench::Bench;
-use crate::world::{Gate, Turn, goal, peer};
+use crate::world::{Gate, Turn, command, goal, peer};
 
 fn mutation(file: &str, what: &str) -> Mutation {
     Mutation { file: file.into(), what: what.into() }
-}
-
-fn command(op: OperatorOp) -> PendingCommand {
-    PendingCommand { id: "01".into(), record: OperatorRecord { op, by: "operator".into() } }
 }
 
 fn accepted(rules: Option<Rules>) -> PendingCommand {
@@ -72,9 +68,8 @@ fn row_45_a_mutation_comes_before_convergence() {
 
 #[test]
 fn row_46_new_goals_are_taken_over_and_everything_is_judged_again() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.gate("lint-clean", Gate::Green);
-    bench.cfg.max_ticks = Some(2);
     bench.begin();
     bench.until(|b| b.m.state.open.is_some());
     // While `ann` works the operator drops a gate and changes another one.
@@ -129,7 +124,7 @@ fn row_46_an_acknowledgement_has_everything_judged_again() {
         bench.until(|b| b.m.state.open.is_some());
         if acks {
             let ack = OperatorOp::Ack { target: target.clone(), reason: "seen".into() };
-            bench.world.commands = vec![command(ack)];
+            bench.world.told(ack);
         }
         bench.until(|b| b.ticks().len() == 2);
         assert_eq!(bench.judged(Place::Live).len(), judged, "a check may read acknowledgements");
@@ -139,8 +134,7 @@ fn row_46_an_acknowledgement_has_everything_judged_again() {
 
 #[test]
 fn row_46_a_reload_keeps_the_turn_with_its_peer_and_opens_inboxes_for_new_ones() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
+    let mut bench = Bench::new("ann bob").up_to(3);
     bench.begin();
     bench.until(|b| b.m.state.open.is_some());
     let mut rules = Bench::new("bob cyd ann").cfg.rules;
@@ -184,8 +178,7 @@ fn known_history_that_vanished_between_turns_is_tampering() {
 
 #[test]
 fn an_effect_that_fails_ends_the_run_and_leaves_the_tick_to_the_next_one() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.begin();
     bench.until_phase(|p| matches!(p, Phase::Harvesting { .. }));
     bench.feed(Event::Failed { kind: ErrorKind::Git, detail: "the index is gone".into() });

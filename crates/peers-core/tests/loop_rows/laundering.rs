@@ -1,11 +1,11 @@
 //! Weakened tests in turns that do not hand off, and turns that drown the record of it.
 
 use peers_core::cheat::WEAKENED;
-use peers_core::machine::{Origin, PendingCommand};
+use peers_core::machine::Origin;
 use peers_model::TickNo;
 use peers_model::limits;
 use peers_model::outcome::{ApiClass, ExitClass};
-use peers_model::record::{AckTarget, CorrectionKind, OperatorOp, OperatorRecord, Record, TickOutcome};
+use peers_model::record::{AckTarget, CorrectionKind, OperatorOp, Record, TickOutcome};
 
 use crate::bench::Bench;
 use crate::cheating::{test_file, weaker};
@@ -140,9 +140,8 @@ fn a_turn_cannot_fill_its_record_with_warnings() {
 
 #[test]
 fn of_many_reviews_of_a_goal_in_one_turn_the_last_is_kept() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.soft("docs-read", peers_model::review::SoftRule::Other { needed: 1 });
-    bench.cfg.max_ticks = Some(1);
     let review = |pass: bool| {
         let section = format!("## Review\n{{\"pass\": {pass}, \"checked\": [\"a:1 x\"]}}\n\n");
         handoff_text(&section, "Peer-Review-Of: docs-read\n")
@@ -151,8 +150,7 @@ fn of_many_reviews_of_a_goal_in_one_turn_the_last_is_kept() {
     for n in 0..50 {
         turn.commits.push((None, review(n % 2 == 0), Origin::Peer));
     }
-    bench.play([turn]);
-    bench.run();
+    bench.plays([turn]);
     let tick = bench.tick(1);
     assert_eq!((tick.reviews.len(), tick.soft_reviews_seen), (1, 50));
     assert!(!tick.reviews[0].pass);
@@ -188,8 +186,7 @@ fn acknowledged(ticks: u64, at: usize, acked: u64) -> Bench {
     // It is taken up once the tick that is open now is recorded.
     bench.until(|b| b.ticks().len() + 2 == at && b.m.state.open.is_some());
     let op = OperatorOp::Ack { target: AckTarget::Weakening(TickNo(acked)), reason: "meant".into() };
-    let record = OperatorRecord { op, by: "operator".into() };
-    bench.world.commands = vec![PendingCommand { id: "01".into(), record }];
+    bench.world.told(op);
     bench.finish();
     bench
 }

@@ -116,19 +116,9 @@ fn stray(bench: &Bench, seed: u64) -> Event {
             ..Left::default()
         }),
         2 => {
-            let judged = |id: &str| Judged {
-                goal: goal(id),
-                at: key.clone(),
-                place: pick(&[Place::Live, Place::Pristine, Place::GateTree], seed >> 12),
-                verdict: Gate::Random(seed).judge(&key, Place::Live),
-                attempts: 1,
-                duration_ms: 1,
-                leaked: 0,
-                exit_code: None,
-                signal: None,
-                cached: false,
-                setup_failed: false,
-                manifests: None,
+            let place = pick(&[Place::Live, Place::Pristine, Place::GateTree], seed >> 12);
+            let judged = |id: &str| {
+                Judged::new(goal(id), key.clone(), place, Gate::Random(seed).judge(&key, Place::Live))
             };
             let verdicts = ["tests-pass", "unknown"].map(judged).to_vec();
             Event::Judged {
@@ -282,11 +272,10 @@ proptest! {
 
     #[test]
     fn every_undisturbed_loop_comes_to_rest(seeds in prop::collection::vec(any::<u64>(), 0..25), salt: u64) {
-        let mut bench = Bench::new("ann bob");
+        let mut bench = Bench::new("ann bob").up_to(30);
         bench.gate("tests-pass", Gate::Random(salt));
         bench.soft("docs-read", SoftRule::Other { needed: 1 });
         bench.habit = Habit::Good("good");
-        bench.cfg.max_ticks = Some(30);
         bench.cfg.rules.dry_run = salt.is_multiple_of(256);
         bench.play(seeds.into_iter().map(turn));
         bench.run();

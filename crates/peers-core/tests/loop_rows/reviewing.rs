@@ -13,8 +13,7 @@ fn bench(peers: &str, rule: SoftRule, turns: Vec<Turn>) -> Bench {
     let mut bench = Bench::new(peers);
     bench.soft("docs-read", rule);
     bench.cfg.max_ticks = Some(u64::try_from(turns.len()).unwrap());
-    bench.play(turns);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays(turns);
     bench
 }
 
@@ -56,11 +55,9 @@ fn row_50_reviews_are_read_from_sections_and_rejections_are_told() {
 
 #[test]
 fn row_50_a_rejection_stands_in_the_next_prompt() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.soft("docs-read", OTHER);
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::says("", "Peer-Review-Of: docs-read\n")]);
-    bench.run();
+    bench.plays([Turn::says("", "Peer-Review-Of: docs-read\n")]);
     assert!(bench.prompts()[1].contains("was not counted"));
 }
 
@@ -74,12 +71,10 @@ fn row_50_a_review_in_a_turn_without_a_handoff_still_counts() {
 
 #[test]
 fn a_review_is_asked_for_only_where_it_can_help_and_not_too_often() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(7);
     bench.soft("docs-read", SoftRule::Other { needed: 2 });
     bench.cfg.rules.soft[0].every = 4;
-    bench.cfg.max_ticks = Some(7);
-    bench.play([Turn::review("docs-read", true)]);
-    bench.run();
+    bench.plays([Turn::review("docs-read", true)]);
     let asked: Vec<u64> = bench.started().iter().filter(|s| !s.asked.is_empty()).map(|s| s.tick.0).collect();
     assert_eq!(asked, [1, 2, 6], "ann has passed; bob is asked every four ticks");
 }
@@ -95,15 +90,13 @@ fn soft_goals_that_are_not_required_are_not_waited_for() {
 
 #[test]
 fn one_commit_may_review_several_goals() {
-    let mut bench = Bench::new("ann bob");
+    let mut bench = Bench::new("ann bob").up_to(1);
     bench.soft("docs-read", OTHER);
     bench.soft("api-sane", OTHER);
-    bench.cfg.max_ticks = Some(1);
     let body = "## Review\n{\"goal\": \"docs-read\", \"pass\": true, \"checked\": [\"a.md:1\"]}\n\
                 {\"goal\": \"api-sane\", \"pass\": false}\n\n";
     let text = handoff_text(body, "Peer-Review-Of: docs-read\nPeer-Review-Of: api-sane\n");
-    bench.play([Turn::nothing().and_commit("start", &text)]);
-    bench.run();
+    bench.plays([Turn::nothing().and_commit("start", &text)]);
     let answers: Vec<bool> = bench.tick(1).reviews.iter().map(|r| r.pass).collect();
     assert_eq!(answers, [true, false]);
 }
@@ -128,12 +121,10 @@ fn what_the_check_of_a_review_finds_is_shown_to_its_reviewer_and_decides_nothing
 #[test]
 fn what_another_left_uncommitted_is_not_passed_by_one_alone() {
     let agreed = |first: Turn| {
-        let mut bench = Bench::new("ann bob");
+        let mut bench = Bench::new("ann bob").up_to(3);
         bench.soft("docs-read", SoftRule::Other { needed: 1 });
         bench.world.whole_tree = true;
-        bench.cfg.max_ticks = Some(3);
-        bench.play([first, Turn::handoff("b"), Turn::review("docs-read", true)]);
-        bench.run();
+        bench.plays([first, Turn::handoff("b"), Turn::review("docs-read", true)]);
         let one = bench.agreed();
         bench.play([Turn::review("docs-read", true)]);
         bench.cfg.max_ticks = Some(1);
@@ -146,11 +137,10 @@ fn what_another_left_uncommitted_is_not_passed_by_one_alone() {
 
 #[test]
 fn a_spare_answers_where_only_its_answer_is_missing() {
-    let mut bench = Bench::bare("ann BEN");
+    let mut bench = Bench::bare("ann BEN").up_to(9);
     bench.gate("tests-pass", Gate::Green);
     bench.habit = Habit::Good("start");
     bench.cfg.rules.skeptic_rounds = 2;
-    bench.cfg.max_ticks = Some(9);
     assert_eq!(bench.run(), StopReason::Complete);
     assert_eq!(bench.order(), "ann ben");
 }
@@ -168,10 +158,9 @@ fn a_reviewer_who_may_spend_no_more_ends_the_run_and_who_does_not_review_keeps_n
     let reason = bench.run();
     assert_eq!(reason.to_string(), "budget:per_peer", "{}", bench.order());
     assert!(bench.stop_detail().contains("only an answer of bob is missing"), "{}", bench.stop_detail());
-    let mut bench = Bench::converging();
+    let mut bench = Bench::converging().up_to(6);
     bench.world.whole_tree = true;
     bench.habit = Habit::NoReview("good");
-    bench.cfg.max_ticks = Some(6);
     assert_eq!(bench.run(), StopReason::MaxTicks);
     assert_eq!(bench.order(), "ann bob ann bob ann bob");
 }

@@ -156,9 +156,8 @@ fn row_54_a_skeptic_whose_turn_does_not_stand_has_said_nothing() {
 
 #[test]
 fn row_54_a_passed_skeptic_is_void_when_the_tree_changes_by_hand() {
-    let mut bench = Bench::green();
+    let mut bench = Bench::green().up_to(1);
     bench.gate("tests-pass", Gate::ProofRed);
-    bench.cfg.max_ticks = Some(1);
     assert_eq!(bench.run(), StopReason::MaxTicks, "the skeptic passed, the proof did not");
     bench.world.operator_commits("by hand");
     bench.gate("tests-pass", Gate::Green);

@@ -16,15 +16,12 @@ fn report(severity: &str) -> String {
 
 /// The clean counter after two clean ticks and this turn.
 fn after(turn: Turn, dry_run: bool) -> u32 {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::handoff("one"), Turn::handoff("two")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(2);
+    bench.plays([Turn::handoff("one"), Turn::handoff("two")]);
     assert_eq!(bench.m.state.clean_ticks, 2);
     bench.cfg.rules.dry_run = dry_run;
     bench.cfg.max_ticks = Some(1);
-    bench.play([turn]);
-    bench.run();
+    bench.plays([turn]);
     assert_eq!(bench.ticks().len(), 3);
     bench.m.state.clean_ticks
 }
@@ -132,11 +129,9 @@ fn row_56_could_not_judge_is_counted_apart_and_stops_after_three() {
 #[test]
 fn row_56_a_tool_that_was_mended_is_noticed_before_the_first_turn() {
     for broken in [Gate::Cannot, Gate::Red] {
-        let mut bench = Bench::green();
+        let mut bench = Bench::green().up_to(1);
         bench.gate("tests-pass", broken);
-        bench.cfg.max_ticks = Some(1);
-        bench.play([Turn::nothing()]);
-        bench.run();
+        bench.plays([Turn::nothing()]);
         bench.gate("tests-pass", Gate::Green);
         bench.cfg.max_ticks = Some(2);
         assert_eq!(bench.run(), StopReason::Complete);
@@ -177,14 +172,12 @@ fn no_gate_runs_twice_at_the_same_tree_in_the_same_tick() {
 
 #[test]
 fn what_a_turn_used_is_added_up_and_the_unknown_is_counted() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
-    bench.play([
+    let mut bench = Bench::new("ann bob").up_to(3);
+    bench.plays([
         Turn::says("", "").uses(Some(5), Some(Usd::from_micros(7))),
         Turn::says("", "").uses(None, None),
         Turn::says("", "").uses(Some(1), None),
     ]);
-    bench.run();
     let spent = &bench.m.state.spent;
     assert_eq!((spent.tokens.0, spent.usd.as_micros(), spent.unknown_usage), (6, 7, 1));
     assert_eq!(bench.tick(3).spent_tokens_total.0, 6);

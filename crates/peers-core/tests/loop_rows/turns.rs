@@ -10,18 +10,15 @@ use crate::world::{Rewrite, Switch, Turn, handoff_text, peer, tree};
 
 /// One tick of `ann` with this turn.
 fn one(turn: Turn) -> Bench {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(1);
-    bench.play([turn]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let mut bench = Bench::new("ann bob").up_to(1);
+    bench.plays([turn]);
     assert_eq!(bench.order(), "ann");
     bench
 }
 
 #[test]
 fn row_01_two_peers_that_hand_off_alternate_until_the_tick_cap() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
+    let mut bench = Bench::new("ann bob").up_to(4);
     let reason = bench.run();
     assert_eq!((reason.to_string().as_str(), reason.exit_code()), ("max_ticks", 0));
     assert_eq!(bench.order(), "ann bob ann bob");
@@ -45,10 +42,8 @@ fn row_08_a_turn_without_a_commit_is_a_soft_failure_and_keeps_the_turn() {
 
 #[test]
 fn row_09_uncommitted_work_is_a_soft_failure_that_the_next_prompt_warns_about() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::nothing().leaves("half-done"), Turn::handoff("done")]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(2);
+    bench.plays([Turn::nothing().leaves("half-done"), Turn::handoff("done")]);
     assert!(bench.tick(1).dirty && !bench.tick(1).success);
     let prompts = bench.prompts();
     assert!(!prompts[0].contains("The work tree is not clean"));
@@ -163,8 +158,7 @@ fn row_16_a_crash_after_the_correction_does_not_hide_why_it_was_made() {
         (Turn::nothing().rewrites(Rewrite::DropTip), CorrectionKind::RestoreHistory),
         (Turn::commit("work", &text).diff(tests()), CorrectionKind::Revert),
     ] {
-        let mut bench = Bench::new("ann bob");
-        bench.cfg.max_ticks = Some(1);
+        let mut bench = Bench::new("ann bob").up_to(1);
         if kind == CorrectionKind::Revert {
             bench.cfg.max_ticks = Some(3);
             bench.play([Turn::commit("tested", &text).diff(tests()), Turn::says("", "")]);
@@ -238,10 +232,8 @@ fn row_35_a_streak_of_nothing_but_failed_starts_is_a_missing_peer_not_a_budget()
 
 #[test]
 fn row_40_after_its_retries_the_turn_passes_on_and_the_counter_is_reset() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
-    bench.play([Turn::nothing(), Turn::nothing()]);
-    bench.run();
+    let mut bench = Bench::new("ann bob").up_to(3);
+    bench.plays([Turn::nothing(), Turn::nothing()]);
     assert_eq!(bench.order(), "ann ann bob");
     assert_eq!(bench.health("ann").consecutive_fails, 0);
     assert_eq!(bench.health("ann").state, PeerState::Healthy);
@@ -249,8 +241,7 @@ fn row_40_after_its_retries_the_turn_passes_on_and_the_counter_is_reset() {
 
 #[test]
 fn a_tick_cut_short_by_a_crash_is_neutral_and_its_commits_are_attributed() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
+    let mut bench = Bench::new("ann bob").up_to(2);
     bench.play([Turn::commit("work", "wip").quick()]);
     bench.begin();
     bench.until(|b| b.m.state.open.as_ref().is_some_and(|o| o.spawned.is_some()));
@@ -295,9 +286,8 @@ fn a_peer_that_needs_its_operator_stops_two_and_leaves_three_to_go_on() {
         (ApiClass::Quota, "ann bob", false),
         (ApiClass::Quota, "ann bob cyd", true),
     ] {
-        let mut bench = Bench::new(peers);
+        let mut bench = Bench::new(peers).up_to(4);
         bench.cfg.rules.continue_without_peer = goes_on;
-        bench.cfg.max_ticks = Some(4);
         bench.play([Turn::commit("work", "wip").exit(ExitClass::Nonzero, api)]);
         let reason = bench.run();
         assert_eq!(bench.tick(1).outcome, TickOutcome::NeedsOperator);

@@ -3,11 +3,11 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use peers_core::machine::{Effect, Notice, PendingCommand};
+use peers_core::machine::{Effect, Notice};
 use peers_model::Usd;
 use peers_model::config::{PeerBudget, PositiveUsd, UsdMode};
 use peers_model::outcome::{ApiClass, BudgetKind, ExitClass, StopReason};
-use peers_model::record::{AckTarget, OperatorOp, OperatorRecord, TickOutcome};
+use peers_model::record::{AckTarget, OperatorOp, TickOutcome};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, handoff_text, peer};
@@ -30,12 +30,10 @@ fn blocked(on: &str) -> Turn {
 
 #[test]
 fn a_peer_at_its_usage_cap_waits_until_it_opens_and_the_other_goes_on() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
+    let mut bench = Bench::new("ann bob").up_to(4);
     let cap = capped(&bench, 2);
     let opens = cap.exit.resets_at.unwrap();
-    bench.play([cap, Turn::says("", ""), Turn::says("", ""), Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays([cap, Turn::says("", ""), Turn::says("", ""), Turn::says("", "")]);
     assert_eq!(bench.order(), "ann bob bob bob");
     let first = &bench.ticks()[0];
     assert_eq!((first.outcome, first.classification.as_str()), (TickOutcome::UsageCapped, "usage-cap"));
@@ -52,11 +50,9 @@ fn a_peer_at_its_usage_cap_waits_until_it_opens_and_the_other_goes_on() {
 
 #[test]
 fn when_all_are_at_their_caps_the_loop_waits_for_the_one_that_opens_first() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
+    let mut bench = Bench::new("ann bob").up_to(3);
     let (late, soon) = (capped(&bench, 4), capped(&bench, 1));
-    bench.play([late, soon, Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays([late, soon, Turn::says("", "")]);
     assert_eq!(bench.order(), "ann bob bob");
     assert_eq!(bench.waits.len(), 1);
     assert!((HOUR - 30_000..=HOUR + 60_000).contains(&bench.waits[0]), "{:?}", bench.waits);
@@ -74,8 +70,7 @@ fn a_cap_beyond_what_the_operator_allows_makes_the_peer_unavailable() {
     three.cfg.max_wait_s = 3600;
     three.cfg.rules.continue_without_peer = true;
     three.cfg.max_ticks = Some(3);
-    three.play([capped(&three, 2), Turn::says("", ""), Turn::says("", "")]);
-    assert_eq!(three.run(), StopReason::MaxTicks);
+    three.plays([capped(&three, 2), Turn::says("", ""), Turn::says("", "")]);
     assert_eq!(three.order(), "ann bob cal");
     assert_eq!(three.ticks()[0].outcome, TickOutcome::UsageCapped, "it needs nobody: it waits");
 }
@@ -93,22 +88,18 @@ fn a_peer_that_stays_refused_is_given_up_when_its_time_is_over() {
 
 #[test]
 fn a_handoff_before_the_cap_counts_and_the_peer_waits_all_the_same() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(3);
+    let mut bench = Bench::new("ann bob").up_to(3);
     let mut turn = Turn::commit("work", &handoff_text("", "")).exit(ExitClass::Nonzero, ApiClass::UsageCap);
     turn.exit.resets_at = Some(bench.now.plus(Duration::from_hours(1)));
-    bench.play([turn, Turn::says("", ""), Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays([turn, Turn::says("", ""), Turn::says("", "")]);
     assert!(bench.ticks()[0].success && bench.ticks()[0].rescued);
     assert_eq!(bench.order(), "ann bob bob");
 }
 
 #[test]
 fn who_is_blocked_has_no_turn_until_somebody_else_changes_something() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(4);
-    bench.play([blocked("no licence"), Turn::says("", ""), Turn::handoff("way"), Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let mut bench = Bench::new("ann bob").up_to(4);
+    bench.plays([blocked("no licence"), Turn::says("", ""), Turn::handoff("way"), Turn::says("", "")]);
     assert_eq!(bench.order(), "ann bob bob ann");
     let first = &bench.ticks()[0];
     assert_eq!((first.outcome, first.blocked_on.as_deref()), (TickOutcome::Blocked, Some("no licence")));
@@ -117,8 +108,7 @@ fn who_is_blocked_has_no_turn_until_somebody_else_changes_something() {
 
 #[test]
 fn who_says_again_that_it_is_blocked_is_asked_ever_more_seldom() {
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(12);
+    let mut bench = Bench::new("ann bob").up_to(12);
     let work = |n: &str| Turn::handoff(n);
     bench.play([blocked("no licence"), work("a"), blocked("no licence"), work("b"), work("c")]);
     bench.play([blocked("no licence"), work("d"), work("e"), work("f"), work("g"), work("h"), work("i")]);
@@ -135,14 +125,12 @@ fn who_says_again_that_it_is_blocked_is_asked_ever_more_seldom() {
 #[test]
 fn who_is_degraded_has_one_turn_while_all_others_wait_for_their_services() {
     for (mends, order) in [(true, "ann ann ann bob ann ann"), (false, "ann ann ann bob ann bob")] {
-        let mut bench = Bench::new("ann bob");
+        let mut bench = Bench::new("ann bob").up_to(6);
         bench.cfg.rules.max_retries = 9;
-        bench.cfg.max_ticks = Some(6);
         let fails = || Turn::fails(ExitClass::Nonzero, ApiClass::None);
         let cap = capped(&bench, 2);
         let last = if mends { Turn::handoff("mended") } else { fails() };
-        bench.play([fails(), fails(), fails(), cap, last, Turn::says("", "")]);
-        assert_eq!(bench.run(), StopReason::MaxTicks);
+        bench.plays([fails(), fails(), fails(), cap, last, Turn::says("", "")]);
         assert_eq!(bench.order(), order);
         assert_eq!(bench.waits.len(), usize::from(!mends), "who is well again goes on");
     }
@@ -161,20 +149,17 @@ fn when_every_peer_is_blocked_the_run_ends_and_a_new_one_asks_them_again() {
     );
     assert_eq!(bench.m.state.spent.consecutive_failures, 0);
     bench.cfg.max_ticks = Some(1);
-    bench.play([Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays([Turn::says("", "")]);
 }
 
 #[test]
 fn an_operator_can_say_that_what_was_in_the_way_is_gone() {
-    let mut bench = Bench::new("ann bob cal");
-    bench.cfg.max_ticks = Some(4);
+    let mut bench = Bench::new("ann bob cal").up_to(4);
     bench.play([blocked("no licence"), blocked("no network"), Turn::says("", ""), Turn::says("", "")]);
     bench.begin();
     bench.until(|b| b.ticks().len() == 2 && b.m.state.open.is_some());
     let op = OperatorOp::Ack { target: AckTarget::Blocked(peer("ann")), reason: "bought".into() };
-    let record = OperatorRecord { op, by: "operator".into() };
-    bench.world.commands = vec![PendingCommand { id: "01".into(), record }];
+    bench.world.told(op);
     assert_eq!(bench.finish(), StopReason::MaxTicks);
     assert_eq!(bench.order(), "ann bob cal ann");
     assert!(bench.health("bob").blocked.is_some(), "nobody said anything of that one");
@@ -268,8 +253,7 @@ fn a_turn_that_usually_costs_more_than_is_left_is_not_started() {
         b.per_peer.insert(peer("ann"), cap);
     });
     bench.cfg.max_ticks = Some(9);
-    bench.play((0..9).map(|_| Turn::says("", "").uses(Some(100), None)));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays((0..9).map(|_| Turn::says("", "").uses(Some(100), None)));
     assert_eq!(bench.order(), "ann bob ann bob ann bob bob bob bob");
 }
 
@@ -284,8 +268,7 @@ fn a_turn_may_spend_up_to_a_tenth_over_each_cap_that_stops() {
         b.per_peer.insert(peer("bob"), cap);
     });
     bench.cfg.max_ticks = Some(2);
-    bench.play((0..2).map(|_| Turn::says("", "").uses(Some(100), Some(dollars(1)))));
-    bench.run();
+    bench.plays((0..2).map(|_| Turn::says("", "").uses(Some(100), Some(dollars(1)))));
     let ceilings: Vec<_> = bench
         .effects
         .iter()
@@ -318,10 +301,8 @@ fn a_turn_that_is_ended_at_a_cap_is_no_failure_of_its_peer() {
     assert_eq!(bench.m.state.spent.consecutive_failures, 0);
 
     // Where a cap of its own ended it, the next one has its turn.
-    let mut bench = Bench::new("ann bob");
-    bench.cfg.max_ticks = Some(2);
-    bench.play([Turn::fails(ExitClass::Budget, ApiClass::None).uses(Some(1), None), Turn::says("", "")]);
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let mut bench = Bench::new("ann bob").up_to(2);
+    bench.plays([Turn::fails(ExitClass::Budget, ApiClass::None).uses(Some(1), None), Turn::says("", "")]);
     assert_eq!(bench.order(), "ann bob");
 }
 
@@ -339,8 +320,7 @@ fn a_new_run_begins_with_all_the_patience_that_the_operator_allows() {
     let mut bench = Bench::new("ann");
     bench.cfg.max_wait_s = 60;
     bench.cfg.max_ticks = Some(1);
-    bench.play((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient)));
-    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.plays((0..2).map(|_| Turn::fails(ExitClass::Nonzero, ApiClass::Transient)));
     bench.now = bench.now.plus(Duration::from_hours(10));
     assert_eq!(bench.run(), StopReason::MaxTicks, "the night between two runs is no wait");
     let health = bench.health("ann");

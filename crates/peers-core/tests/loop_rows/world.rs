@@ -8,7 +8,7 @@ use peers_core::machine::{
 };
 use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
-use peers_model::record::{CorrectionKind, CorrectionPlanned, Rules};
+use peers_model::record::{CorrectionKind, CorrectionPlanned, OperatorOp, OperatorRecord, Rules};
 use peers_model::verdict::{Place, TreeKey, Verdict};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Tokens, TreeId, Usd};
 
@@ -18,6 +18,11 @@ pub(crate) fn peer(name: &str) -> PeerName {
 
 pub(crate) fn goal(id: &str) -> GoalId {
     GoalId::new(id).unwrap()
+}
+
+/// What the operator does beside the loop.
+pub(crate) fn command(op: OperatorOp) -> PendingCommand {
+    PendingCommand { id: "01".into(), record: OperatorRecord { op, by: "operator".into() } }
 }
 
 /// The tree of a label: equal labels, equal trees.
@@ -307,6 +312,11 @@ impl World {
             by: by.cloned(),
         });
         id
+    }
+
+    /// The operator does this beside the loop, and nothing else.
+    pub(crate) fn told(&mut self, op: OperatorOp) {
+        self.commands = vec![command(op)];
     }
 
     /// The operator commits something between turns.

@@ -42,8 +42,12 @@ impl Place {
     }
 
     fn add(&self, name: &str) {
+        self.edit(|registry| registry.entries.push(Entry::Known(Box::new(project(name)))));
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut Registry)) {
         edit(&self.config, |registry| {
-            registry.entries.push(Entry::Known(Box::new(project(name))));
+            change(registry);
             Ok(())
         })
         .unwrap();
@@ -223,18 +227,10 @@ fn copies_are_made_where_something_could_be_lost_and_one_can_be_restored() {
     place.add("one");
     place.add("two");
     for state in [State::Running, State::Stopped, State::Running] {
-        edit(&place.config, |registry| {
-            registry.get_mut(&name("one")).unwrap().state = state;
-            Ok(())
-        })
-        .unwrap();
+        place.edit(|registry| registry.get_mut(&name("one")).unwrap().state = state);
     }
     assert_eq!(backups(&place.config).unwrap().len(), 1, "states are seen again by looking");
-    edit(&place.config, |registry| {
-        registry.entries.clear();
-        Ok(())
-    })
-    .unwrap();
+    place.edit(|registry| registry.entries.clear());
     assert_eq!(backups(&place.config).unwrap().len(), 2);
     assert_eq!(restore(&place.config, None).unwrap(), 1);
     assert_eq!(load(&place.config).unwrap().registry.projects().count(), 2);

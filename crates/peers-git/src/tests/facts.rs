@@ -27,15 +27,7 @@ fn hostile_messages_are_cut_and_replaced_never_refused() {
         format!("tree {tree}author \u{1}\u{1b}[31m <a@b> 1 +0000\ncommitter  <> 2 +0000\n\n").into_bytes();
     raw.extend_from_slice(b"\x1e\xff\xfe");
     raw.resize(raw.len() + 100_000, b'x');
-    std::fs::write(fixture.path("raw"), raw).unwrap();
-    let id = fixture.git(&[
-        "hash-object",
-        "-w",
-        "-t",
-        "commit",
-        "--literally",
-        fixture.path("raw").to_str().unwrap(),
-    ]);
+    let id = fixture.object("commit", raw);
     fixture.git(&["update-ref", "refs/heads/main", id.trim()]);
     let control = fixture.imported();
     let fact = control.facts().commit(&fixture.head()).unwrap();

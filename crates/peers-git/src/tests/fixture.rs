@@ -55,6 +55,13 @@ impl Fixture {
         self.work.join(name).symlink_metadata().is_ok()
     }
 
+    /// Makes an object of these bytes, whatever git thinks of them: its name.
+    pub(super) fn object(&self, kind: &str, raw: impl AsRef<[u8]>) -> String {
+        put(&self.path("raw"), raw.as_ref());
+        let place = self.path("raw");
+        self.git(&["hash-object", "-w", "-t", kind, "--literally", place.to_str().unwrap()])
+    }
+
     /// Commits everything.
     pub(super) fn commit(&self, message: &str) -> CommitId {
         self.git(&["add", "-A"]);

@@ -8,32 +8,10 @@ use crate::{
     scan,
 };
 
-const HOOKS: &[&str] = &[
-    "applypatch-msg",
-    "pre-applypatch",
-    "post-applypatch",
-    "pre-commit",
-    "pre-merge-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "pre-rebase",
-    "post-checkout",
-    "post-merge",
-    "pre-push",
-    "pre-receive",
-    "update",
-    "proc-receive",
-    "post-receive",
-    "post-update",
-    "reference-transaction",
-    "push-to-checkout",
-    "pre-auto-gc",
-    "post-rewrite",
-    "sendemail-validate",
-    "fsmonitor-watchman",
-    "post-index-change",
-];
+const HOOKS: &str = "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg \
+     commit-msg post-commit pre-rebase post-checkout post-merge pre-push pre-receive update \
+     proc-receive post-receive post-update reference-transaction push-to-checkout pre-auto-gc \
+     post-rewrite sendemail-validate fsmonitor-watchman post-index-change";
 
 /// Traps in configuration, hooks and attributes; each one writes the canary.
 struct Hostile {
@@ -52,7 +30,7 @@ impl Hostile {
         put(&script, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", canary.display()).as_bytes());
         std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let evil = script.to_str().unwrap();
-        for hook in HOOKS {
+        for hook in HOOKS.split_whitespace() {
             let place = fixture.work.join(".git/hooks").join(hook);
             put(&place, std::fs::read(&script).unwrap().as_slice());
             std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -155,16 +155,7 @@ fn what_the_consistency_check_refuses_is_corruption() {
         format!("tree {tree}author A <a@b 1 +0000\ncommitter A <a@b> 1 +0000\n\nx"),
         format!("tree {tree}author A <a@b> 01 +0000\ncommitter A <a@b> 1 +0000\n\nx"),
     ] {
-        std::fs::write(fixture.path("raw"), raw).unwrap();
-        let id = fixture.git(&[
-            "hash-object",
-            "-w",
-            "-t",
-            "commit",
-            "--literally",
-            fixture.path("raw").to_str().unwrap(),
-        ]);
-        fixture.write(".git/refs/heads/main", id);
+        fixture.write(".git/refs/heads/main", fixture.object("commit", raw));
         assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));
     }
 }
@@ -176,15 +167,7 @@ fn a_tree_with_a_git_directory_in_it_is_refused() {
     let blob = fixture.git(&["rev-parse", "HEAD:a"]);
     let mut raw = b"100644 .GIT\0".to_vec();
     raw.extend_from_slice(git2::Oid::from_str(blob.trim()).unwrap().as_bytes());
-    std::fs::write(fixture.path("raw"), raw).unwrap();
-    let tree = fixture.git(&[
-        "hash-object",
-        "-w",
-        "-t",
-        "tree",
-        "--literally",
-        fixture.path("raw").to_str().unwrap(),
-    ]);
+    let tree = fixture.object("tree", raw);
     let commit = fixture.git(&["commit-tree", "-m", "x", tree.trim()]);
     fixture.write(".git/refs/heads/main", commit);
     assert!(matches!(control.import(&fixture.open(), None), Err(GitError::Corrupt { .. })));

@@ -91,10 +91,6 @@ mod tests {
         Ask { prompt: "do it".to_owned(), prompt_file: Some("/scratch/p.txt".to_owned()) }
     }
 
-    fn line(spec: &ToolSpec) -> String {
-        Claude.plan(spec, &ask()).expect("plan").argv.join(" ")
-    }
-
     #[test]
     fn no_semantic_field_leaves_argv_untouched() {
         let argv = "claude -p --output-format stream-json --verbose";
@@ -102,42 +98,6 @@ mod tests {
         assert_eq!(plan.argv.join(" "), argv);
         assert_eq!((plan.stdin.as_deref(), plan.spill), (Some("do it"), None));
         assert!(plan.warnings.is_empty() && plan.env_add.is_empty());
-    }
-
-    #[test]
-    fn switches_go_before_the_prompt_else_to_the_end() {
-        let mut spec = spec("claude -p {PROMPT} --verbose", PromptMode::ArgvSubstitute);
-        spec.model = Some("opus".to_owned());
-        spec.reasoning = Some("high".to_owned());
-        assert_eq!(line(&spec), "claude -p --model opus --effort high do it --verbose");
-        spec.argv = vec!["claude".to_owned(), "-p".to_owned()];
-        spec.prompt_mode = PromptMode::Stdin;
-        assert_eq!(line(&spec), "claude -p --model opus --effort high");
-    }
-
-    #[test]
-    fn an_explicit_switch_wins_in_both_forms() {
-        for argv in ["claude --model own -p", "claude --model=own -p"] {
-            let mut spec = spec(argv, PromptMode::Stdin);
-            spec.model = Some("opus".to_owned());
-            assert_eq!(line(&spec), argv);
-        }
-    }
-
-    #[test]
-    fn openrouter_routes_by_environment_and_needs_its_key() {
-        let mut spec = spec("claude -p", PromptMode::Stdin);
-        spec.provider = Some("openrouter".to_owned());
-        let plan = Claude.plan(&spec, &ask()).expect("plan");
-        assert!(plan.env_add.contains(&("ANTHROPIC_API_KEY".to_owned(), String::new())));
-        assert!(
-            plan.env_add.iter().any(|(name, value)| {
-                name == "ANTHROPIC_BASE_URL" && value == "https://openrouter.ai/api"
-            })
-        );
-        let from = ("ANTHROPIC_AUTH_TOKEN".to_owned(), "OPENROUTER_API_KEY".to_owned());
-        assert_eq!(plan.env_from, [from]);
-        assert_eq!(Claude.required_env(&spec), ["OPENROUTER_API_KEY"]);
     }
 
     #[test]

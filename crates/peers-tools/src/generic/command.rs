@@ -45,34 +45,3 @@ impl Tool for Generic {
         Vec::new()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use peers_model::config::Permissions;
-
-    use super::*;
-    use crate::tool::PromptMode;
-
-    #[test]
-    fn semantic_fields_are_errors() {
-        let plain = ToolSpec {
-            kind: ToolKind::from_name("aider"),
-            argv: vec!["aider".to_owned()],
-            prompt_mode: PromptMode::Stdin,
-            model: None,
-            reasoning: None,
-            provider: None,
-            permissions: Permissions::default(),
-        };
-        let ask = Ask { prompt: "p".to_owned(), prompt_file: None };
-        assert!(Generic.plan(&plain, &ask).is_ok_and(|plan| plan.warnings.is_empty()));
-        let value = Some("x".to_owned());
-        for spec in [
-            ToolSpec { model: value.clone(), ..plain.clone() },
-            ToolSpec { reasoning: value.clone(), ..plain.clone() },
-            ToolSpec { provider: value, ..plain },
-        ] {
-            assert!(matches!(Generic.plan(&spec, &ask), Err(PlanError::Unsupported { .. })));
-        }
-    }
-}

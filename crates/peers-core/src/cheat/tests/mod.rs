@@ -68,6 +68,11 @@ fn turn(files: Vec<FileDiff>) -> TurnDiff {
     TurnDiff { files }
 }
 
+/// What these changes weaken.
+fn weakened(files: impl Into<Vec<FileDiff>>) -> Vec<Weakening> {
+    weakenings(&turn(files.into()))
+}
+
 fn verdict(diff: &TurnDiff, context: &CheatContext) -> CheatVerdict {
     judge(diff, &weakenings(diff), context)
 }
@@ -184,8 +189,7 @@ fn lost_assertions_are_counted_by_file() {
 #[test]
 fn a_changed_assertion_is_no_lost_one() {
     assert!(
-        weakenings(&turn(vec![changed("a_test.go", &["assert.Equal(t, 1, x)"], &["assert.Equal(t, 2, x)"])]))
-            .is_empty()
+        weakened([changed("a_test.go", &["assert.Equal(t, 1, x)"], &["assert.Equal(t, 2, x)"])]).is_empty()
     );
 }
 
@@ -197,7 +201,7 @@ fn an_assertion_that_always_holds_replaces_none() {
         ("src/a.test.ts", "expect(a).toBe(1);", "expect(true).toBe(true);"),
         ("tests/test_a.py", "    assert a == 1", "    # assert a == 1"),
     ] {
-        let found = weakenings(&turn(vec![changed(path, &[old], &[new])]));
+        let found = weakened([changed(path, &[old], &[new])]);
         assert_eq!(found, [Weakening::Assertions { path: path.into(), lost: 1 }], "{new}");
     }
 }
@@ -209,7 +213,7 @@ fn an_exact_assertion_that_becomes_loose_is_weaker() {
         ("src/a.spec.js", "expect(a).toEqual([1]);", "expect(a).toBeTruthy();"),
         ("tests/test_a.py", "assert f() == 3", "assert f()"),
     ] {
-        let found = weakenings(&turn(vec![changed(path, &[old], &[new])]));
+        let found = weakened([changed(path, &[old], &[new])]);
         assert_eq!(found, [Weakening::Looser { path: path.into(), lost: 1 }], "{new}");
     }
 }
@@ -218,27 +222,17 @@ fn an_exact_assertion_that_becomes_loose_is_weaker() {
 fn a_removed_test_is_weaker_and_a_renamed_one_is_not() {
     let body = "    do_it()";
     let removed = changed("tests/test_a.py", &["def test_a():", body], &[]);
-    assert_eq!(
-        weakenings(&turn(vec![removed])),
-        [Weakening::Tests { path: "tests/test_a.py".into(), lost: 1 }]
-    );
-    assert!(
-        weakenings(&turn(vec![changed("tests/test_a.py", &["def test_a():"], &["def test_b():"])]))
-            .is_empty()
-    );
+    assert_eq!(weakened([removed]), [Weakening::Tests { path: "tests/test_a.py".into(), lost: 1 }]);
+    assert!(weakened([changed("tests/test_a.py", &["def test_a():"], &["def test_b():"])]).is_empty());
 }
 
 #[test]
 fn a_moved_test_file_is_as_strong_as_before() {
     let lines = ["def test_a():", "    assert f() == 3"];
-    assert!(
-        weakenings(&turn(vec![gone("tests/test_a.py", &lines), new("tests/unit/test_a.py", &lines)]))
-            .is_empty()
-    );
-    let lost =
-        weakenings(&turn(vec![gone("tests/test_a.py", &lines), new("tests/unit/test_a.py", &lines[..1])]));
+    assert!(weakened([gone("tests/test_a.py", &lines), new("tests/unit/test_a.py", &lines)]).is_empty());
+    let lost = weakened([gone("tests/test_a.py", &lines), new("tests/unit/test_a.py", &lines[..1])]);
     assert_eq!(lost, [Weakening::Assertions { path: "tests/test_a.py".into(), lost: 1 }]);
-    assert!(!weakenings(&turn(vec![gone("tests/test_a.py", &lines)])).is_empty());
+    assert!(!weakened([gone("tests/test_a.py", &lines)]).is_empty());
 }
 
 #[test]
@@ -246,14 +240,11 @@ fn a_test_moved_between_files_weakens_neither_and_pays_for_nothing() {
     let moved = ["def test_a():", "    assert f() == 3"];
     let from = || changed("tests/test_a.py", &moved, &[]);
     assert!(
-        weakenings(&turn(vec![
-            from(),
-            changed("tests/test_b.py", &[], &["def test_a():", "  assert f() == 3"])
-        ]))
-        .is_empty()
+        weakened([from(), changed("tests/test_b.py", &[], &["def test_a():", "  assert f() == 3"])])
+            .is_empty()
     );
     let to = changed("tests/test_b.py", &["def test_x():", "    assert g() == 4"], &moved);
-    let found = weakenings(&turn(vec![from(), to]));
+    let found = weakened([from(), to]);
     assert_eq!(
         found,
         [
@@ -265,16 +256,9 @@ fn a_test_moved_between_files_weakens_neither_and_pays_for_nothing() {
 
 #[test]
 fn lost_rows_of_a_table_are_lost_expectations() {
-    let found = weakenings(&turn(vec![changed(
-        "a_test.go",
-        &["\t{\"a\", 1},", "\t{\"b\", 2},"],
-        &["\t{\"a\", 1},"],
-    )]));
+    let found = weakened([changed("a_test.go", &["\t{\"a\", 1},", "\t{\"b\", 2},"], &["\t{\"a\", 1},"])]);
     assert_eq!(found, [Weakening::Expectations { path: "a_test.go".into(), lost: 1 }]);
-    assert!(
-        weakenings(&turn(vec![changed("tests/fixtures/a.json", &["\"a\","], &[])])).is_empty(),
-        "fixtures are data"
-    );
+    assert!(weakened([changed("tests/fixtures/a.json", &["\"a\","], &[])]).is_empty(), "fixtures are data");
 }
 
 #[test]
@@ -287,22 +271,17 @@ fn added_skips_are_weaker_in_every_language() {
         ("a_test.go", "\tt.Skip(\"x\")"),
         ("conftest.py", "collect_ignore = ['tests/hard.py']"),
     ] {
-        let found = weakenings(&turn(vec![changed(path, &[], &[line])]));
+        let found = weakened([changed(path, &[], &[line])]);
         assert!(found.contains(&Weakening::Skips { path: path.into(), added: 1 }), "{line}: {found:?}");
     }
-    assert!(
-        weakenings(&turn(vec![changed("tests/a.rs", &["#[ignore]"], &["#[ignore = \"slow\"]"])])).is_empty()
-    );
-    assert!(
-        weakenings(&turn(vec![changed("src/a.py", &[], &["@pytest.mark.skip"])])).is_empty(),
-        "no test file"
-    );
+    assert!(weakened([changed("tests/a.rs", &["#[ignore]"], &["#[ignore = \"slow\"]"])]).is_empty());
+    assert!(weakened([changed("src/a.py", &[], &["@pytest.mark.skip"])]).is_empty(), "no test file");
 }
 
 #[test]
 fn rewritten_snapshots_are_weaker_and_new_ones_are_not() {
     let path = "src/snapshots/a.snap";
-    let found = |file: FileDiff| weakenings(&turn(vec![file, changed("src/a.rs", &["a"], &["b"])]));
+    let found = |file: FileDiff| weakened([file, changed("src/a.rs", &["a"], &["b"])]);
     assert_eq!(found(changed(path, &["old"], &["new"])), [Weakening::Snapshot { path: path.into() }]);
     assert_eq!(found(gone(path, &["old"])).len(), 1);
     assert!(found(new(path, &["new"])).is_empty());
@@ -311,8 +290,7 @@ fn rewritten_snapshots_are_weaker_and_new_ones_are_not() {
 
 #[test]
 fn lowered_thresholds_are_weaker() {
-    let found =
-        weakenings(&turn(vec![changed("pyproject.toml", &["fail_under = 90"], &["fail_under = 70"])]));
+    let found = weakened([changed("pyproject.toml", &["fail_under = 90"], &["fail_under = 70"])]);
     let threshold = |path: &str, to: Option<&str>| Weakening::Threshold {
         path: path.into(),
         key: "fail_under".into(),
@@ -320,17 +298,14 @@ fn lowered_thresholds_are_weaker() {
         to: to.map(Into::into),
     };
     assert_eq!(found, [threshold("pyproject.toml", Some("70"))]);
-    let found = weakenings(&turn(vec![changed(".coveragerc", &["fail_under = 90"], &[])]));
+    let found = weakened([changed(".coveragerc", &["fail_under = 90"], &[])]);
     assert_eq!(found, [threshold(".coveragerc", None)]);
-    assert!(
-        weakenings(&turn(vec![changed(".coveragerc", &["fail_under = 80"], &["fail_under = 90"])]))
-            .is_empty()
-    );
+    assert!(weakened([changed(".coveragerc", &["fail_under = 80"], &["fail_under = 90"])]).is_empty());
 }
 
 #[test]
 fn edited_gate_configuration_is_weaker() {
-    let found = |file: FileDiff| weakenings(&turn(vec![file]));
+    let found = |file: FileDiff| weakened([file]);
     assert_eq!(
         found(changed("ruff.toml", &["a = 1"], &["b = 1"])),
         [Weakening::GateConfig { path: "ruff.toml".into() }]
@@ -487,14 +462,14 @@ proptest! {
         let mut other = lines.clone();
         other.reverse();
         let file = |path| FileDiff::text(path, FileStatus::Modified, lines.clone(), other.clone());
-        prop_assert!(weakenings(&turn(vec![file("tests/a.rs"), file("pyproject.toml")])).is_empty());
+        prop_assert!(weakened([file("tests/a.rs"), file("pyproject.toml")]).is_empty());
     }
 
     #[test]
     fn lines_moved_between_files_weaken_nothing(lines in proptest::collection::vec(any_line(), 0..12)) {
         let from = FileDiff::text("tests/a.rs", FileStatus::Modified, lines.clone(), Vec::new());
         let to = FileDiff::text("tests/b.rs", FileStatus::Modified, Vec::new(), lines);
-        prop_assert_eq!(weakenings(&turn(vec![from, to])), []);
+        prop_assert_eq!(weakened([from, to]), []);
     }
 }
 
