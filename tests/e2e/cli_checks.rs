@@ -66,3 +66,11 @@ fn what_the_check_of_a_review_finds_stands_in_the_prompt_of_the_reviewer() {
     assert!(prompt.contains("check bug-ledger for read\n") && prompt.contains("BUG-1"), "{prompt}");
     world.peers(&["verify"]).exits(1).out_lacks("read");
 }
+
+#[test]
+fn a_planted_script_does_not_shadow_a_check() {
+    let world = World::ready("true");
+    world.git(&["commit", "-q", "--allow-empty", "-m", REPORT]);
+    world.write(".peers/checks/bug-ledger.py", "raise SystemExit(0)\n");
+    world.peers(&["check", "bug-ledger"]).exits(1);
+}

@@ -500,3 +500,29 @@ fn a_virtual_environment_on_the_path_is_named_with_what_the_gate_writes_instead(
     assert!(run(&["doctor"]).out.contains(&what));
     assert!(run(&["run", "--max-ticks", "1"]).err.contains(&format!("warning: {says}")));
 }
+
+#[test]
+fn gates_of_which_one_needs_the_other_did_not_run_together() {
+    let world = World::ready("true");
+    world.write(
+        ".peers/goals.yaml",
+        "goals:\n\
+         - {id: made, type: hard, cmd: 'touch README.md', pass_when: exit_code == 0}\n\
+         - {id: same, type: hard, cmd: 'git diff --exit-code', pass_when: exit_code == 0, needs: [made]}\n",
+    );
+    world.accept(&[]);
+    world.peers(&["verify"]).exits(0);
+}
+
+#[test]
+fn an_answer_is_not_kept_where_another_gate_took_away_what_it_found() {
+    let world = World::ready("true");
+    world.write(".gitignore", "found\n.peers/\n");
+    let later = "- {id: later, type: hard, cmd: 'rm -f found', pass_when: exit_code == 0, needs: [kept]}\n";
+    with_kept(&world, "test -e found", later);
+    world.commit("Ignore");
+    world.write("found", "");
+    world.peers(&["verify"]).exits(0);
+    assert!(!world.at("found").exists());
+    world.peers(&["verify"]).exits(1);
+}

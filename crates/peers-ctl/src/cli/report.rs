@@ -7,9 +7,7 @@ use peers_console::error::CommandError;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{
-    FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown,
-};
+use peers_view::{FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown};
 
 use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};

@@ -254,9 +254,8 @@ fn cut(text: &str, room: usize) -> Option<String> {
 fn cannot(path: &Path, error: &FileError) -> CommandError {
     let code = if error.is_unsafe() { exit::REFUSED } else { exit::BUG };
     let text = format!("{} cannot be written: {}", shown(path), error::chain(error));
-    CommandError::new(code, text).hint_opt(
-        error.is_not_found().then_some("make its directory first, as this command makes none"),
-    )
+    CommandError::new(code, text)
+        .hint_opt(error.is_not_found().then_some("make its directory first, as this command makes none"))
 }
 
 fn shown(path: &Path) -> String {

@@ -218,7 +218,11 @@ const GOALS: &[(&str, &str, &str)] = &[
     (KEYS, "a_gate_waits_for_what_it_needs_and_is_skipped_when_that_is_red", "goals[].needs"),
     (ENV, "a_gate_gets_a_variable_only_if_project_and_operator_both_name_it", "goals[].env"),
     (KEYS, "a_gate_starts_in_its_directory_and_judges_files_from_the_top", "goals[].cwd"),
-    (STATUS, "groups_and_weights_are_shown", "goals[].group goals[].weight"),
+    (
+        STATUS,
+        "a_loop_that_runs_shows_gates_reviews_peers_budget_ticks_and_warnings",
+        "goals[].group goals[].weight",
+    ),
 ];
 
 /// Every key below `table`, by its path: `budget.max_usd`, `peers[].name`, `budget.per_peer.*.max_usd`.
