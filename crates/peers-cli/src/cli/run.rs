@@ -202,7 +202,8 @@ pub(crate) fn looped(
     let summary = match ended {
         Ok(summary) => summary,
         Err(error) => {
-            let error = CommandError::from(error);
+            // Spelt here: a controller that waits is not where these commands belong.
+            let error = CommandError::from(error).spelt(cx.out.spelling());
             // The one refusal that is a stop reason too: another loop is at work.
             let held = |place: &Place| {
                 place.holder().is_ok_and(|holder| holder.is_some()) || place.foreign_lock().unwrap_or(false)

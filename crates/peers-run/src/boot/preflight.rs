@@ -225,14 +225,20 @@ impl Examined {
     }
 
     /// Looks at the rest of it: the repository and the machine.
-    pub(super) fn machine(&mut self, place: &Place, env: &Env, options: &RunOptions) {
+    pub(super) fn machine(
+        &mut self,
+        place: &Place,
+        env: &Env,
+        options: &RunOptions,
+        git: Result<Git, Finding>,
+    ) {
         let (repo, mut errors) = repository(place, self.cut_short.is_some());
         if self.cut_short.is_none() {
             errors.extend(repo.as_ref().and_then(|repo| branch(repo, options)));
         }
         self.repo = repo;
         self.parts.push((Part::Repository, errors));
-        match git_program(env) {
+        match git {
             Ok(git) => {
                 self.git = Some(git);
                 self.parts.push((Part::Git, Vec::new()));
@@ -247,12 +253,17 @@ impl Examined {
 
     /// All of the list, and what a start finds later, by the checks that write nothing.
     fn all(place: &Place, env: &Env, options: &RunOptions) -> Self {
-        let mut found = Self::files(place, options, place.open_view_disk());
-        if let Some(disk) = &mut found.disk {
-            let error = store::read_each(disk, |_| {}).err();
-            found.parts.push((Part::Journal, error.map(Finding::from).into_iter().collect()));
-        }
-        found.machine(place, env, options);
+        // Git takes as long to say its version as the files take to be read.
+        let (mut found, git) = std::thread::scope(|scope| {
+            let git = scope.spawn(|| git_program(env));
+            let mut found = Self::files(place, options, place.open_view_disk());
+            if let Some(disk) = &mut found.disk {
+                let error = store::read_each(disk, |_| {}).err();
+                found.parts.push((Part::Journal, error.map(Finding::from).into_iter().collect()));
+            }
+            (found, git.join().unwrap_or_else(|_| git_program(env)))
+        });
+        found.machine(place, env, options, git);
         if let (Some(repo), Some(git), Some(disk), None) =
             (&found.repo, &found.git, &mut found.disk, &found.cut_short)
         {
@@ -349,7 +360,7 @@ pub fn open_files() -> Result<(), Finding> {
 }
 
 /// The program `git`, new enough.
-fn git_program(env: &Env) -> Result<Git, Finding> {
+pub(super) fn git_program(env: &Env) -> Result<Git, Finding> {
     let git = super::finding::git_program(env)?;
     git.version().map_err(|error| no_git(&error))?;
     Ok(git)

@@ -150,7 +150,7 @@ pub fn run(
     let mut found = Examined::files(&place, options, disk);
     let open = found.cut_short.as_ref().and_then(|state| state.open.as_ref());
     let held = control::mended(&place, adopted, open);
-    found.machine(&place, env, options);
+    found.machine(&place, env, options, preflight::git_program(env));
     let mut findings = found.findings();
     let chosen = OperatorEnv::load(env);
     if let Err(error) = &chosen {
