@@ -2,13 +2,14 @@
 
 use peers_console::error::CommandError;
 use peers_fleet::ProjectName;
+use peers_model::command::Step;
 use peers_model::{PeerName, exit};
 use peers_store::FsDisk;
 
 /// There is no such tick.
 pub(crate) fn no_tick(name: &ProjectName, tick: u64) -> CommandError {
     CommandError::new(exit::NEGATIVE, format!("{name} has no tick {tick}"))
-        .hint(format!("`peers-ctl replay {name}` lists its ticks"))
+        .hint(Step::text("`peers-ctl replay {}` lists its ticks", &[name.as_str()]))
 }
 
 /// That no peer of the project, as its newest run had them, is called so; `None` where one is.

@@ -3,6 +3,7 @@
 use peers_console::error::CommandError;
 use peers_fleet::Project;
 use peers_fleet::observe::{Observation, PathSeen, Probe};
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_sys::term;
 use peers_view::Adrift;
@@ -26,7 +27,8 @@ pub(crate) fn refuse(project: &Project, seen: &Observation) -> Result<(), Comman
     let name = &project.name;
     let process = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
     let message = format!("{name} runs{process}, and its directory is gone: {}", term::inline(&project.path));
-    Err(CommandError::new(exit::INVALID, message).hint(format!(
-        "`peers-ctl stop {name}` ends it; if the directory was moved: `peers-ctl remove {name}` then, and `peers-ctl add NEW-PATH --name {name}`"
+    Err(CommandError::new(exit::INVALID, message).hint(Step::text(
+        "`peers-ctl stop {}` ends it; if the directory was moved: `peers-ctl remove {}` then, and `peers-ctl add NEW-PATH --name {}`",
+        &[name.as_str(); 3],
     )))
 }

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::{Homes, Place, PlaceError, project_id};
 use peers_run::boot::Finding;
@@ -63,9 +64,10 @@ impl Ground {
     /// # Errors
     /// A [`Finding`] where its directory is gone (3), or is not the repository that was registered (5).
     pub fn located(project: &Project, env: &Env) -> Result<Place, Finding> {
-        let moved = format!(
-            "if it was moved: `peers-ctl remove {0}`, then `peers-ctl add NEW-PATH --name {0}`; if it was deleted: `peers-ctl remove {0}`",
-            project.name
+        let name = project.name.as_str();
+        let moved = Step::text(
+            "if it was moved: `peers-ctl remove {}`, then `peers-ctl add NEW-PATH --name {}`; if it was deleted: `peers-ctl remove {}`",
+            &[name, name, name],
         );
         let shown = term::inline(&project.path);
         match Self::of_one(project, env)?.path {

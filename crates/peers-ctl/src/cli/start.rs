@@ -11,6 +11,7 @@ use peers_fleet::ProjectName;
 use peers_fleet::budget::Amount;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
+use peers_model::command::Step;
 use peers_model::{RunId, RunRequest, exit};
 use peers_place::Place;
 use peers_run::boot::BootError;
@@ -273,7 +274,7 @@ fn going_on(
             exit::REFUSED,
             format!("where {name} worked is not known: {}", peers_console::error::chain(&error)),
         )
-        .hint(format!("begin in a worktree: `peers-ctl start {name} --worktree`"))
+        .hint(Step::text("begin in a worktree: `peers-ctl start {} --worktree`", &[name.as_str()]))
     })?;
     let Some(record) = record else { return Ok(None) };
     let dir = std::path::PathBuf::from(&record.workdir);
@@ -294,9 +295,9 @@ fn going_on(
                 record.run_id
             ),
         )
-        .hint(format!(
-            "make it again: `{}`; or begin beside it: `peers-ctl start {name} --worktree`",
-            peers_place::remade(&record, place.project_dir())
+        .hint(Step::text(
+            "make it again: {}; or begin beside it: `peers-ctl start {} --worktree`",
+            &[&format!("`{}`", peers_place::remade(&record, place.project_dir())), name.as_str()],
         )));
     }
     // What a record says, and what lies there, is no place to start in before it is known to be this project's.
@@ -310,7 +311,7 @@ fn going_on(
         exit::REFUSED,
         format!("{name} worked in {shown}, which is not the worktree of run {run} any more: {why}"),
     )
-    .hint(format!("put it back, or begin beside it: `peers-ctl start {name} --worktree`")))
+    .hint(Step::text("put it back, or begin beside it: `peers-ctl start {} --worktree`", &[name.as_str()])))
 }
 
 /// What would be started.
