@@ -36,8 +36,9 @@ fn what_begins_in_a_project_at_rest_is_in_one_of_the_next_frames() {
     seen("a start", &state("running"));
     fleet.ctl(&["stop", "--now"]).exits(0);
     run.wait().unwrap();
+    // How it ended depends on how far it was: one that had recorded nothing yet is as before.
     for _ in 0..4 {
-        seen("a stop", &state("stopped"));
+        seen("a stop", &|row| row["state"] != "running");
     }
     // The operator edits the goals, and accepts nothing.
     fleet.write(".peers/goals.yaml", "goals: []\n");
