@@ -71,7 +71,7 @@ pub enum RepoError {
         lock: Option<PathBuf>,
     },
     /// A place that must be a plain file or directory is something else, or is too large to be sane.
-    #[error("`{path}` is {found}")]
+    #[error("`{}` is {found}", shown(path))]
     Unsafe {
         /// The offending place.
         path: PathBuf,
@@ -89,8 +89,12 @@ pub enum RepoError {
     },
 }
 
+fn shown(path: &Path) -> String {
+    clean(&path.display().to_string(), 300)
+}
+
 fn named(lock: Option<&Path>) -> String {
-    lock.map_or_else(String::new, |lock| format!(" (`{}`)", clean(&lock.display().to_string(), 300)))
+    lock.map_or_else(String::new, |lock| format!(" (`{}`)", shown(lock)))
 }
 
 /// What keeps a repository busy.
@@ -349,8 +353,16 @@ impl RepoError {
 
 /// Text of unknown origin for a message: control characters replaced, at most `max` characters.
 pub(crate) fn clean(text: &str, max: usize) -> String {
-    let mut out: String =
-        text.trim().chars().take(max).map(|c| if c.is_control() { '?' } else { c }).collect();
+    let mut out: String = text
+        .trim()
+        .chars()
+        .take(max)
+        .map(|c| match c {
+            '`' => '\'',
+            c if c.is_control() => '?',
+            c => c,
+        })
+        .collect();
     if text.trim().chars().nth(max).is_some() {
         out.push('…');
     }

@@ -140,13 +140,18 @@ impl GuardSnapshot {
         Ok(())
     }
 
+    /// Whether the git directory is gone, or another one lies in its place.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        [identity(&self.git_dir).ok(), identity(&self.common_dir).ok()] != self.places.map(Some)
+    }
+
     /// What differs on disk now, the references aside. Opens nothing as a repository.
     ///
     /// # Errors
     /// [`GitError::Io`].
     pub fn compare_files(&self) -> Result<Vec<GuardChange>, GitError> {
-        let now = [identity(&self.git_dir).ok(), identity(&self.common_dir).ok()];
-        if now != self.places.map(Some) {
+        if self.is_replaced() {
             return Ok(vec![GuardChange {
                 item: GuardItem::GitDir,
                 how: GuardHow::Changed,

@@ -20,10 +20,12 @@ use crate::refs;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Files of a git directory that the library reads, with the most that they may hold.
+/// Files of a git directory that the library reads, with the most that they may hold, and the one that every commit
+/// writes.
 const FILES: &[(&str, u64)] = &[
     ("HEAD", 64 * KIB),
     ("ORIG_HEAD", 64 * KIB),
+    ("COMMIT_EDITMSG", u64::MAX),
     ("commondir", 64 * KIB),
     ("gitdir", 64 * KIB),
     ("config.worktree", CONFIG_CAP),
@@ -233,7 +235,7 @@ pub(crate) fn locks(
         let Ok(Some(entries)) = files::list(&fd, budget) else { continue };
         budget = budget.saturating_sub(entries.len());
         for (name, kind) in entries {
-            if kind == FileType::Directory {
+            if kind == FileType::Directory && !name.ends_with(b".lock") {
                 todo.push(join(&dir, &name));
             } else if name.ends_with(b".lock") {
                 let lock = join(&dir, &name);

@@ -70,7 +70,7 @@ pub use known::Generation;
 pub use merge::{MergeStyle, Merged};
 pub use outward::OutwardLink;
 pub use ref_list::{BranchState, RefValue};
-pub use repo::PeerRepo;
+pub use repo::{PeerRepo, Unlocked};
 pub use reset::Reset;
 pub use salvage::{SalvageRef, SalvageSeen};
 pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{Config, ErrorClass, ErrorCode, Repository, RepositoryOpenFlags, RepositoryState};
 use peers_model::CommitId;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
 
 use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Facts;
@@ -28,6 +29,17 @@ pub struct PeerRepo {
     work_dir: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
+}
+
+/// What became of locks.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Unlocked {
+    /// The first of those that were removed, at most 100.
+    pub first: Vec<PathBuf>,
+    /// How many were.
+    pub removed: usize,
+    /// One that could not be removed.
+    pub stuck: Option<PathBuf>,
 }
 
 impl PeerRepo {
@@ -232,42 +244,45 @@ impl PeerRepo {
         hygiene::locks(&self.git_dir, &self.common_dir, branch, wanted)
     }
 
-    /// Removes locks of references that were not there before, however many there are. Returns the first of
-    /// them, and how many they were. One that cannot be removed stays.
+    /// Removes locks of references that are `ours`, however many there are. One that cannot be removed stays.
     ///
     /// Only for a caller that knows that no git process of the agents is alive.
     #[must_use]
-    pub fn remove_ref_locks(&self, before: &[PathBuf]) -> (Vec<PathBuf>, usize) {
-        const SHOWN: usize = 100;
-        let mut leave: HashSet<PathBuf> = before.iter().cloned().collect();
-        let (mut shown, mut removed) = (Vec::new(), 0);
+    pub fn remove_ref_locks(&self, ours: impl Fn(&Path) -> bool) -> Unlocked {
+        const NAMED: usize = 100;
+        let (mut done, mut left) = (Unlocked::default(), HashSet::new());
         loop {
-            let found = self.locks(&|lock| !leave.contains(lock));
+            let found = self.locks(&|lock| ours(lock) && !left.contains(lock));
             if found.is_empty() {
-                return (shown, removed);
+                return done;
             }
             for lock in found {
                 if Self::remove_lock(&lock).unwrap_or(false) {
-                    removed += 1;
-                    if shown.len() < SHOWN {
-                        shown.push(lock);
+                    done.removed += 1;
+                    if done.first.len() < NAMED {
+                        done.first.push(lock);
                     }
                 } else {
-                    leave.insert(lock);
+                    done.stuck.get_or_insert_with(|| lock.clone());
+                    left.insert(lock);
                 }
             }
         }
     }
 
-    /// Whether it was there.
+    /// Whether it was there. An empty directory in its place goes too.
     fn remove_lock(lock: &Path) -> Result<bool, GitError> {
         let fail = |source| GitError::io(lock, source);
         let (Some(parent), Some(name)) = (lock.parent(), lock.file_name()) else { return Ok(false) };
         let dir = files::open_dir(parent).map_err(fail)?;
-        let act = || rustix::fs::unlinkat(&dir, name, rustix::fs::AtFlags::empty());
-        match files::allowed(&dir, name, act) {
+        let remove = |flags| files::allowed(&dir, name, || rustix::fs::unlinkat(&dir, name, flags));
+        let removed = match remove(AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => remove(AtFlags::REMOVEDIR),
+            other => other,
+        };
+        match removed {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(fail(error.into())),
         }
     }

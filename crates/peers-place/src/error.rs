@@ -225,7 +225,8 @@ pub fn repo_hint(error: &RepoError) -> Step {
         RepoError::Unborn { .. } => "make a first commit: `git commit --allow-empty -m start`".into(),
         RepoError::Bare { .. } => "use a repository with a work tree".into(),
         RepoError::Busy { lock: Some(lock), .. } if is_plain(lock) => {
-            format!("if no git runs there, remove it: `rm {}`", peers_sys::term::quoted(&lock.to_string_lossy())).into()
+            let rm = if lock.is_dir() { "rm -r" } else { "rm" };
+            format!("if no git runs there, remove it: `{rm} {}`", peers_sys::term::quoted(&lock.to_string_lossy())).into()
         }
         RepoError::Busy { path, state: BusyState::IndexLock, .. } => format!(
             "if no git runs there, remove it: `rm \"$(git -C {} rev-parse --absolute-git-dir)/index.lock\"`",
@@ -259,6 +260,9 @@ pub(super) fn has_git(path: &Path) -> bool {
 fn expected(path: &Path, found: &str) -> Step {
     const DIRS: [&str; 7] = ["refs", "objects", "info", "logs", "pack", "heads", "tags"];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name == "COMMIT_EDITMSG" {
+        return format!("remove it, git makes it anew: `rm -r {}`", peers_sys::term::quoted(&path.to_string_lossy())).into();
+    }
     let fan_out = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
     let due = match found {
         "a directory" => "a regular file",

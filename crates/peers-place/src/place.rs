@@ -65,6 +65,14 @@ impl Homes {
         });
         Ok(Self { dirs, store_from: state_from(env) })
     }
+
+    /// Whether a store belongs to exactly this directory.
+    fn has_main(&self, dir: &Path, identity: FileId) -> bool {
+        let [(stores, _), ..] = &self.dirs;
+        let store = SafeDir::open_shared(stores.join(project_id(dir).as_str()));
+        let found = store.ok().and_then(|store| project::read(&mut FsDisk::new(store, None)).ok()?);
+        found.is_some_and(|found| found.path == dir.to_string_lossy() && found.ino == identity.ino)
+    }
 }
 
 impl Place {
@@ -93,7 +101,9 @@ impl Place {
             target.canonicalize().map_err(|_| not_a_directory())?
         };
         let top = SafeDir::open_shared(&work_dir).map_err(|_| not_a_directory())?;
-        let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File);
+        // Where a main work tree of ours lies, a file in the place of its repository leads astray.
+        let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File)
+            && !homes.is_some_and(|homes| homes.has_main(&work_dir, top.identity()));
         let (project_dir, identity) = if linked {
             let dir = main_work_tree(&PeerRepo::open(&work_dir).map_err(|e| link::error(e, env))?);
             let identity = SafeDir::open_shared(&dir)?.identity();

@@ -1,13 +1,13 @@
 //! What is wrong with the repository, and how it comes back from what peers knows of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use peers_git::{PeerRepo, RepoError};
 use peers_model::CommitId;
 use peers_model::command::Step;
 use peers_model::record::{OperatorOp, Record};
 use peers_store::{project, runs, store};
-use peers_sys::dir::SafeDir;
+use peers_sys::dir::{Kind, SafeDir};
 use peers_sys::error::chain;
 use peers_sys::term;
 use peers_sys::term::quoted;
@@ -35,6 +35,13 @@ impl Place {
     pub fn repo_problem(&self, error: &RepoError) -> (String, Step) {
         let message = chain(error);
         let usual = || repo_hint(error);
+        if self.lacks_repo()
+            && let Some(known) = self.known().filter(|_| self.has_copy())
+        {
+            let message =
+                format!("{message}, and the trusted store has a copy of its history since peers was set up");
+            return (message, self.made_again(&known).into());
+        }
         if let Some((message, hint)) = super::link::problem(error, Some(self.project_dir())) {
             return (message, hint.into());
         }
@@ -46,23 +53,12 @@ impl Place {
                 }
                 None => (message, usual()),
             },
-            RepoError::NotARepo { path } if !has_git(path) => {
-                match self.known().filter(|_| self.has_copy()) {
-                    Some(known) => (
-                        format!(
-                            "{message}, and the trusted store has a copy of its history since peers was set up"
-                        ),
-                        self.made_again(&known).into(),
-                    ),
-                    None if self.has_copy() => {
-                        let copy = term::inline(&self.control_git_path().to_string_lossy());
-                        let hint = format!(
-                            "put .git back from a backup; the trusted store has a copy of its commits at {copy}"
-                        );
-                        (message, hint.into())
-                    }
-                    None => (message, usual()),
-                }
+            RepoError::NotARepo { path } if !has_git(path) && self.has_copy() => {
+                let copy = term::inline(&self.control_git_path().to_string_lossy());
+                let hint = format!(
+                    "put .git back from a backup; the trusted store has a copy of its commits at {copy}"
+                );
+                (message, hint.into())
             }
             RepoError::NotARepo { .. } | RepoError::Corrupt { .. } if self.head_is_garbled() => {
                 match self.known() {
@@ -75,6 +71,12 @@ impl Place {
             }
             _ => (message, usual()),
         }
+    }
+
+    /// Whether a main work tree has no directory `.git`: its repository was removed or replaced.
+    fn lacks_repo(&self) -> bool {
+        let git = SafeDir::open_shared(self.work_dir()).and_then(|dir| dir.stat(".git"));
+        !self.is_linked() && git.is_ok_and(|git| git.is_none_or(|git| git.kind != Kind::Dir))
     }
 
     fn has_copy(&self) -> bool {
@@ -189,15 +191,33 @@ fn fetch(dir: &Path, copy: &Path, edge: &str, head: &CommitId) -> String {
     format!("git -C {} fetch -q {edge}{} {head}", word(dir), word(copy))
 }
 
-/// The commands that make the repository of a work tree again from a copy of ours. Files stay as they are.
+/// The commands that make the repository of a work tree again from a copy of ours. Files stay as they are; what lies
+/// in its place is moved away first, since git would follow it.
 #[must_use]
 pub fn made_again(dir: &Path, copy: &Path, branch: Option<&str>, head: &CommitId) -> String {
     let fetch = fetch(dir, copy, "--update-shallow ", head);
+    let away = moved_away(dir);
     let branch = branch.map_or("main", |branch| branch.strip_prefix("refs/heads/").unwrap_or(branch));
     let (dir, branch) = (word(dir), quoted(&format!("refs/heads/{branch}")));
     format!(
-        "git init -q {dir} && {fetch} && git -C {dir} update-ref {branch} {head} && git -C {dir} symbolic-ref HEAD {branch} && git -C {dir} reset -q"
+        "{away}git init -q {dir} && {fetch} && git -C {dir} update-ref {branch} {head} && git -C {dir} symbolic-ref HEAD {branch} && git -C {dir} reset -q"
     )
+}
+
+/// The command that moves what lies at `.git` beside the work tree, under a name that is free.
+fn moved_away(dir: &Path) -> String {
+    let git = dir.join(".git");
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    if !is_there(&git) {
+        return String::new();
+    }
+    let aside = |n: u32| {
+        let mut name = dir.as_os_str().to_owned();
+        name.push(format!(".git-{n}"));
+        PathBuf::from(name)
+    };
+    let free = (1..).map(aside).find(|path| !is_there(path)).unwrap_or_default();
+    format!("mv {} {} && ", word(&git), word(&free))
 }
 
 fn word(path: &Path) -> String {

@@ -45,7 +45,9 @@ use turn::{TURN_FILE, TurnMark};
 
 pub use own::open_control;
 pub use past::ledger_author;
-pub(crate) use unopened::{changed_since_gates, has_gates_mark, mend_unopened};
+pub(crate) use unopened::{
+    changed_since_gates, has_gates_mark, has_own_lock, mend_unopened, remove_own_locks,
+};
 
 /// Attribution notes, a published copy.
 pub const ATTEST_REF: &str = "refs/notes/peers-attest";

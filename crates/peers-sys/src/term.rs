@@ -103,17 +103,29 @@ pub fn first_of(all: usize, first: impl IntoIterator<Item = String>) -> String {
 /// numbers.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    if inline(text) != text {
-        return numbered(text);
-    }
-    peers_model::command::word(text)
+    quoted_bytes(text.as_bytes())
 }
 
-/// A word that the shell puts together from the bytes of `text`.
-fn numbered(text: &str) -> String {
+/// The same for a name that need not be UTF-8.
+#[must_use]
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    match str::from_utf8(bytes) {
+        Ok(text) if inline(text) == text => peers_model::command::word(text),
+        _ => numbered(bytes),
+    }
+}
+
+/// [`inline()`] of a foreign name that stands between backticks, which it must not close.
+#[must_use]
+pub fn name(text: &str) -> String {
+    inline(text).replace('`', "'")
+}
+
+/// A word that the shell puts together from these bytes.
+fn numbered(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     let mut word = String::new();
-    for byte in text.bytes() {
+    for &byte in bytes {
         match byte {
             b'\\' => word.push_str(r"\\"),
             b' '..=b'~' if byte != b'\'' => word.push(char::from(byte)),

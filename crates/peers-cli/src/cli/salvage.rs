@@ -7,6 +7,7 @@ use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::output::table;
 use peers_git::SalvageRef;
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_place::Place;
 use peers_run::gitrepo::substrate;
@@ -123,9 +124,8 @@ fn restore(name: &str, as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError>
         cx.out.json("peers.salvage-restore/1", &json!({"name": name, "ref": reference, "commit": commit}))?;
     } else {
         cx.out.line(&format!("{reference} is {}", commit.short()))?;
-        cx.out.talk(&format!(
-            "inspect it with `git show {reference}`, take it over with `git merge` or `git branch`"
-        ));
+        let sentence = "inspect it with `git show {}`, take it over with `git merge {}`, or name it with `git branch NAME {}`";
+        cx.out.advise(Step::text(sentence, &[reference.as_str(); 3]));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -132,7 +132,7 @@ pub(super) fn tick(tick: &TickRecord, skeptic: bool) -> Step {
     // The stream or the gates may have told the same.
     let told = |complaint: &String| said.iter().any(|text| text.contains(complaint.as_str()));
     let complaint = peers_view::complaint(tick).filter(|complaint| !told(complaint));
-    said.extend(complaint);
+    said.extend(complaint.map(|text| text.replace('`', "'")));
     let said = Step::from(said.join("; "));
     if tick.success {
         return said;

@@ -1,7 +1,9 @@
 //! Opening repositories, good and bad.
 
+use std::path::Path;
+
 use super::{Fixture, fifo, git_in, link, put};
-use crate::{BusyState, GitError, PeerRepo, RepoError};
+use crate::{BusyState, GitError, PeerRepo, RepoError, Unlocked};
 
 fn fails(fixture: &Fixture) -> RepoError {
     PeerRepo::open(&fixture.work).err().expect("it must not open")
@@ -222,9 +224,14 @@ fn locks_of_references_are_found_and_only_they_are_removed() {
     found.sort();
     assert_eq!(found, locks.map(|lock| repo.work_dir().join(lock)));
     let before = found.split_off(3);
-    assert_eq!(
-        repo.remove_ref_locks(&before),
-        (vec![found[0].clone(), found[1].clone(), found[2].clone()], 3)
-    );
-    assert_eq!((repo.remove_ref_locks(&before), repo.ref_locks()), ((Vec::new(), 0), before));
+    let ours = |lock: &Path| lock != before[0];
+    assert_eq!(repo.remove_ref_locks(ours), Unlocked { first: found, removed: 3, stuck: None });
+    assert_eq!((repo.remove_ref_locks(ours), repo.ref_locks()), (Unlocked::default(), before.clone()));
+
+    // A directory in the place of a lock goes as long as nothing is in it.
+    std::fs::create_dir(fixture.work.join(".git/HEAD.lock")).unwrap();
+    std::fs::create_dir_all(fixture.work.join(".git/refs/heads/x.lock/y")).unwrap();
+    let done = repo.remove_ref_locks(ours);
+    assert_eq!(done.first, [repo.work_dir().join(".git/HEAD.lock")]);
+    assert_eq!(done.stuck, Some(repo.work_dir().join(".git/refs/heads/x.lock")));
 }

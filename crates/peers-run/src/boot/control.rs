@@ -78,17 +78,22 @@ pub(super) fn files(disk: &mut FsDisk) -> Vec<Finding> {
     out
 }
 
-/// Mends the git directory of a turn or of gates that were cut short, and returns the run lock that is held
-/// for it. Where somebody holds that, or nothing was cut short, nothing is done.
+/// Mends the git directory of a turn or of gates that were cut short, removes locks that a loop which was killed left
+/// on references of ours, and returns the run lock that is held for it. Where somebody holds that, or nothing was cut
+/// short, nothing is done.
 ///
 /// `adopted` is the lock where it is held already.
 pub(super) fn mended(place: &Place, adopted: Option<FileLock>, open: Option<&OpenTick>) -> Option<FileLock> {
     let git_dir = || place.open_store().ok()??.open_path("git").ok();
-    let Some(git_dir) = git_dir().filter(|dir| open.is_some() || gitrepo::has_gates_mark(dir)) else {
+    let cut_short = git_dir().filter(|dir| open.is_some() || gitrepo::has_gates_mark(dir));
+    if cut_short.is_none() && !gitrepo::has_own_lock(place.work_dir()) {
         return adopted;
-    };
+    }
     let lock = adopted.or_else(|| place.lock("run").ok())?;
-    gitrepo::mend_unopened(&git_dir, open);
+    if let Some(git_dir) = cut_short {
+        gitrepo::mend_unopened(&git_dir, open);
+    }
+    gitrepo::remove_own_locks(place.work_dir());
     Some(lock)
 }
 

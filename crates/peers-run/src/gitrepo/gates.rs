@@ -175,7 +175,7 @@ impl GitRepo {
         let peer = self.open_sound()?;
         Self::guarded_refs(&peer, mark, &mut found)?;
         self.take_unfinished(&peer, mark, &mut found)?;
-        mend::debris(&peer, Some(mark), &mut found);
+        mend::debris(&peer, Some(mark), &mut found)?;
         self.check_branch(&peer, mark, from)?;
         self.mend_head(&peer, mark, from, &mut found)?;
         let head = peer.facts().head()?;

@@ -82,7 +82,7 @@ impl GitRepo {
             Self::guarded_refs(&peer, mark, &mut found)?;
             self.take_unfinished(&peer, mark, &mut found)?;
         }
-        mend::debris(&peer, mark, &mut found);
+        mend::debris(&peer, mark, &mut found)?;
         if let Some(mark) = mark {
             self.check_branch(&peer, mark, asked.from)?;
             self.mend_head(&peer, mark, asked.from, &mut found)?;
@@ -350,7 +350,7 @@ impl GitRepo {
         if !peer.index_readable() {
             let index = term::quoted(&peer.git_dir().join("index").to_string_lossy());
             let dir = term::quoted(&self.work_dir.to_string_lossy());
-            let way = format!("`rm -f {index} && git -C {dir} reset -q` makes it again from HEAD");
+            let way = format!("`rm -rf {index} && git -C {dir} reset -q` makes it again from HEAD");
             return Err(RepoFailure::Tampered {
                 what: "the index cannot be read".to_owned(),
                 way: Some(way),

@@ -1,5 +1,7 @@
 //! What a turn must not leave behind, and how it is put back.
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use peers_core::machine::Harvest;
 use peers_git::{BranchState, BusyState, GitError, GuardItem, PeerRepo, RepoError};
 use peers_model::{CommitId, TickNo};
@@ -45,31 +47,46 @@ pub(super) fn files(mark: &TurnMark, store: &SafeDir, found: &mut Harvest) -> Re
     Ok(())
 }
 
-/// Locks of the turn go; operations in progress that were there before it are told.
-pub(super) fn debris(peer: &PeerRepo, mark: Option<&TurnMark>, found: &mut Harvest) {
+/// Locks of the turn go, as with them nobody could commit, and nothing could be put back; operations in progress that
+/// were there before it are told.
+pub(super) fn debris(
+    peer: &PeerRepo,
+    mark: Option<&TurnMark>,
+    found: &mut Harvest,
+) -> Result<(), RepoFailure> {
+    let mut stuck = None;
     if let Some(mark) = mark {
-        // With them nobody could commit, and nothing could be put back.
-        let (removed, all) = peer.remove_ref_locks(&mark.ref_locks);
-        for lock in removed.iter().take(NAMED) {
+        let done = peer.remove_ref_locks(|lock| !mark.ref_locks.iter().any(|before| before == lock));
+        for lock in done.first.iter().take(NAMED) {
             let shown = lock.strip_prefix(peer.work_dir()).unwrap_or(lock).to_string_lossy();
-            let shown = term::inline(&shown);
+            let shown = term::name(&shown);
             found.warnings.push(format!("a stale lock of this turn was removed: {shown}"));
         }
-        if all > NAMED {
-            found.warnings.push(format!("and {} more stale locks of this turn were removed", all - NAMED));
+        let more = done.removed.saturating_sub(NAMED);
+        if more > 0 {
+            found.warnings.push(format!("and {more} more stale locks of this turn were removed"));
         }
+        stuck = done.stuck;
     }
     for state in peer.busy() {
         match state {
             BusyState::IndexLock if mark.is_some_and(|m| !m.index_lock) => {
                 // It appeared in this turn and no process of the turn is alive.
-                if peer.remove_index_lock().unwrap_or(false) {
-                    found.warnings.push("a stale .git/index.lock of this turn was removed".into());
+                match peer.remove_index_lock() {
+                    Ok(true) => {
+                        found.warnings.push("a stale .git/index.lock of this turn was removed".into())
+                    }
+                    Ok(false) => {}
+                    Err(_) => stuck = Some(peer.git_dir().join("index.lock")),
                 }
             }
             other => found.warnings.push(format!("git was left in the middle of something: {other}")),
         }
     }
+    let Some(lock) = stuck else { return Ok(()) };
+    let what = format!("the lock `{}` of this turn cannot be removed", term::name(&lock.to_string_lossy()));
+    let way = format!("`rm -rf {}` removes it", term::quoted_bytes(lock.as_os_str().as_bytes()));
+    Err(RepoFailure::Tampered { what, way: Some(way) })
 }
 
 impl GitRepo {
@@ -86,7 +103,7 @@ impl GitRepo {
         let at = peers_sys::clock::now();
         let left = mark.guard.restore_refs(peer, &changes, &substrate(at))?;
         if let Some(GuardItem::Ref(name)) = left.first().map(|change| &change.item) {
-            let what = format!("`{}` cannot be put back", term::inline(name));
+            let what = format!("`{}` cannot be put back", term::name(name));
             return Err(RepoFailure::Tampered { what, way: None });
         }
         for change in changes {
@@ -143,7 +160,7 @@ impl GitRepo {
             return Ok(());
         }
         let kept = self.keep_somewhere(peer, mark.tick, &short(branch), &tip)?;
-        let branch = term::inline(branch);
+        let branch = term::name(branch);
         found.warnings.push(format!(
             "`{branch}` was at {} after this turn, which HEAD does not have{kept}",
             tip.short()
@@ -181,7 +198,7 @@ impl GitRepo {
                     None => String::new(),
                 };
                 let at = was.map_or_else(String::new, |commit| format!("; it was at {}", commit.short()));
-                told.push(format!("this turn {how} `{}`{at}{kept}", term::inline(name)));
+                told.push(format!("this turn {how} `{}`{at}{kept}", term::name(name)));
             }
             let new = |name: &&String| {
                 !mark.refs.contains_key(*name)
@@ -287,5 +304,5 @@ fn short(name: &str) -> String {
 
 /// Names for a warning, the first few of them.
 pub(super) fn quoted(names: &[String]) -> String {
-    term::first_of(names.len(), names.iter().take(NAMED).map(|name| format!("`{}`", term::inline(name))))
+    term::first_of(names.len(), names.iter().take(NAMED).map(|name| format!("`{}`", term::name(name))))
 }

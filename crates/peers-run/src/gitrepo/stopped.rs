@@ -3,6 +3,8 @@
 //! Nothing is repaired here. The work of the turn is copied first, and everything that was known before it is in
 //! the control git dir.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use peers_git::{BranchState, GitError, PeerRepo, RefValue};
@@ -19,6 +21,8 @@ use crate::ports::RepoFailure;
 
 /// Characters of a long name.
 const NAME: usize = 80;
+/// Names tried for a branch that makes room.
+const MOVED: u32 = 1000;
 
 /// A failure to read the git directory of the agents: whatever it is, the repository is at fault.
 pub(super) fn unsound(error: GitError) -> RepoFailure {
@@ -51,11 +55,11 @@ impl GitRepo {
         let Some(branch) = &mark.branch else { return Ok(()) };
         let is = match peer.branch_state(branch)? {
             BranchState::Absent | BranchState::Commit(_) => return Ok(()),
-            BranchState::Symbolic(target, _) => format!("is another name for `{}`", term::inline(&target)),
+            BranchState::Symbolic(target, _) => format!("is another name for `{}`", term::name(&target)),
             BranchState::Dangling(hash) => format!("names {hash}, which is not a commit here"),
             BranchState::Unreadable => "cannot be read".to_owned(),
         };
-        let what = format!("`{}` {is}", term::inline(branch));
+        let what = format!("`{}` {is}", term::name(branch));
         let way = self.back_to_start(&peer.common_dir().join(branch), mark, from);
         let way = format!("`{way}` sets it to where the turn began");
         Err(RepoFailure::Tampered { what, way: Some(way) })
@@ -81,9 +85,10 @@ impl GitRepo {
     /// there would answer for it.
     pub(super) fn check_depth(&self, too_deep: &[Vec<u8>]) -> Result<(), RepoFailure> {
         let Some(path) = too_deep.first() else { return Ok(()) };
-        let path = String::from_utf8_lossy(path);
-        let what = format!("`{}` goes deeper than can be read", term::line(&path, NAME));
-        let dir = word(&self.work_dir.join(&*path).to_string_lossy());
+        let shown = term::line(&term::name(&String::from_utf8_lossy(path)), NAME);
+        let what = format!("`{shown}` goes deeper than can be read");
+        let dir = self.work_dir.join(OsStr::from_bytes(path));
+        let dir = term::quoted_bytes(dir.as_os_str().as_bytes());
         Err(RepoFailure::Tampered {
             what,
             way: Some(format!("move it elsewhere, or remove it: `rm -rf {dir}`")),
@@ -109,9 +114,14 @@ impl GitRepo {
     /// Refuses to go on where another reference leaves no room for a branch (full name).
     fn check_room(&self, peer: &PeerRepo, branch: &str) -> Result<(), RepoFailure> {
         let Some(other) = peer.in_the_way(branch)? else { return Ok(()) };
-        let what = format!("`{}` leaves no room for `{}`", term::inline(&other), term::inline(branch));
+        let what = format!("`{}` leaves no room for `{}`", term::name(&other), term::name(branch));
         let other = other.strip_prefix("refs/heads/").unwrap_or(&other);
-        let (dir, new) = (word(&self.work_dir.to_string_lossy()), word(&other.replace('/', "-")));
+        let free = |name: &String| {
+            matches!(peer.branch_state(&format!("refs/heads/{name}")), Ok(BranchState::Absent))
+        };
+        let named = |n: u32| format!("{}-{n}", other.replace('/', "-"));
+        let new = (1..=MOVED).map(named).find(free).unwrap_or_else(|| named(MOVED));
+        let (dir, new) = (word(&self.work_dir.to_string_lossy()), word(&new));
         let way = format!("`git -C {dir} branch -m {} {new}` makes room", word(other));
         Err(RepoFailure::Tampered { what, way: Some(way) })
     }
@@ -138,7 +148,8 @@ impl GitRepo {
     pub(super) fn with_way_on(&self, failure: RepoFailure) -> RepoFailure {
         let RepoFailure::Tampered { what, way: None } = failure else { return failure };
         let copy = self.control.path();
-        let gone = SafeDir::open_shared(&self.common_dir).is_err();
+        let gone = SafeDir::open_shared(&self.common_dir).is_err()
+            || self.turn.as_ref().is_some_and(|mark| mark.guard.is_replaced());
         let own = self.common_dir == self.work_dir.join(".git");
         let way = match self.control.last_head().filter(|_| gone && own) {
             Some(head) => {
@@ -194,16 +205,18 @@ impl GitRepo {
         RepoFailure::Tampered { what: format!("{what}; kept of the turn: {kept}"), way }
     }
 
-    /// The command that copies every object of ours into the repository, in place of those that are damaged.
+    /// The command that puts every object of ours into the repository, in place of those that are damaged. `tar`
+    /// removes what lies at a name before it writes there: `cp` would write through a link, and wait at a FIFO.
     fn copied_back(&self) -> String {
-        let (ours, theirs) = (self.control.objects_dir().join("."), self.common_dir.join("objects"));
-        format!("cp -Rf {} {}", word(&ours.to_string_lossy()), word(&theirs.to_string_lossy()))
+        let (ours, theirs) = (self.control.objects_dir(), self.common_dir.join("objects"));
+        let [ours, theirs] = [&ours, &theirs].map(|dir| word(&dir.to_string_lossy()));
+        format!("tar -C {ours} -cf - . | tar -C {theirs} -xf -")
     }
 
     /// The command that removes a file of the git directory and sets what the turn was on to where it began.
     fn back_to_start(&self, file: &Path, mark: &TurnMark, from: &CommitId) -> String {
         let (file, dir) = (word(&file.to_string_lossy()), word(&self.work_dir.to_string_lossy()));
         let name = word(mark.branch.as_deref().unwrap_or("HEAD"));
-        format!("rm -f {file} && {} && git -C {dir} update-ref --no-deref {name} {from}", self.copied_back())
+        format!("rm -rf {file} && {} && git -C {dir} update-ref --no-deref {name} {from}", self.copied_back())
     }
 }

@@ -1,20 +1,25 @@
 //! Putting back what a loop that was killed left of guarded files, before anything opens the repository: with a
 //! configuration that cannot be read no start would take its turn up.
 
+use std::path::Path;
+
 use peers_core::machine::Harvest;
 use peers_core::state::OpenTick;
-use peers_git::{GuardChange, GuardItem};
+use peers_git::{GuardChange, GuardItem, PeerRepo};
 use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
 use super::turn::{MARK_CAP, TURN_FILE, TurnMark, fits};
-use super::{GitRepo, gates, mend};
+use super::{GitRepo, UNREADABLE_REFS, gates, mend};
 use crate::ports::RepoFailure;
 
 /// What survives a crash while gates run.
 pub(super) const GATES_FILE: &str = "gates.json";
+
+/// How the names of references begin that nobody but a loop writes.
+const LOOPS_OWN: [&str; 3] = ["refs/tags/peers-baseline", "refs/notes/peers-", UNREADABLE_REFS];
 
 /// What was put back before the repository was opened, and is told later.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -73,6 +78,25 @@ pub(crate) fn mend_unopened(git_dir: &SafeDir, open: Option<&OpenTick>) {
         turn.mended = Mended { git_tampered: found.git_tampered, warnings: found.warnings };
         keep(git_dir, TURN_FILE, &turn);
     }
+}
+
+/// Whether somebody has locked a reference that loops alone write.
+pub(crate) fn has_own_lock(work_dir: &Path) -> bool {
+    PeerRepo::open(work_dir).is_ok_and(|repo| repo.ref_locks().iter().any(|lock| is_own_lock(&repo, lock)))
+}
+
+/// Removes what a loop that was killed left of locks of such references. Only for who holds the run lock.
+pub(crate) fn remove_own_locks(work_dir: &Path) {
+    let Ok(repo) = PeerRepo::open(work_dir) else { return };
+    let done = repo.remove_ref_locks(|lock| is_own_lock(&repo, lock));
+    if done.removed > 0 {
+        tracing::info!(locks = done.removed, "locks of a loop that was killed were removed");
+    }
+}
+
+fn is_own_lock(repo: &PeerRepo, lock: &Path) -> bool {
+    let name = lock.strip_prefix(repo.common_dir()).unwrap_or(lock).to_string_lossy();
+    LOOPS_OWN.iter().any(|own| name.starts_with(own))
 }
 
 /// Whether gates were cut short.
