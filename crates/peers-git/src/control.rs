@@ -204,7 +204,7 @@ pub fn operator_excludes() -> Option<PathBuf> {
     named.or_else(usual).filter(|file| file.is_absolute())
 }
 
-fn open(path: &Path) -> Result<Repository, GitError> {
+pub(crate) fn open(path: &Path) -> Result<Repository, GitError> {
     let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT | RepositoryOpenFlags::BARE;
     let fail = |source| GitError::library(format!("open `{}`", path.display()), source);
     let repo = Repository::open_ext(path, flags, std::iter::empty::<&std::ffi::OsStr>()).map_err(fail)?;

@@ -261,7 +261,11 @@ fn expected(path: &Path, found: &str) -> Step {
     const DIRS: [&str; 7] = ["refs", "objects", "info", "logs", "pack", "heads", "tags"];
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name == "COMMIT_EDITMSG" {
-        return format!("remove it, git makes it anew: `rm -r {}`", peers_sys::term::quoted(&path.to_string_lossy())).into();
+        return format!(
+            "remove it, git makes it anew: `rm -r {}`",
+            peers_sys::term::quoted(&path.to_string_lossy())
+        )
+        .into();
     }
     let fan_out = name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
     let due = match found {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use peers_git::{PeerRepo, RepoError};
+use peers_git::{ControlDir, PeerRepo, RepoError};
 use peers_model::CommitId;
 use peers_model::command::Step;
 use peers_model::record::{OperatorOp, Record};
@@ -104,17 +104,24 @@ impl Place {
         };
         let branch = branch.map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned());
         // What was landed or taken back since; a journal that is damaged further on says what it can.
+        let mut moved = false;
         let _read = store::read_each(&mut disk, |line| {
             let Record::Operator(operator) = &line.record else { return };
             match &operator.op {
                 _ if line.ts < record.started_at => {}
                 OperatorOp::Landed { into, commit, .. } if Some(into) == branch.as_ref() => {
-                    head = commit.clone();
+                    (head, moved) = (commit.clone(), true);
                 }
-                OperatorOp::Undone { run, to, .. } if *run == record.run_id => head = to.clone(),
+                OperatorOp::Undone { run, to, .. } if *run == record.run_id => {
+                    (head, moved) = (to.clone(), true);
+                }
                 _ => {}
             }
         });
+        // A turn may have been brought in that was not recorded yet.
+        if !moved {
+            head = ControlDir::head_since(&self.control_git_path(), &head).unwrap_or(head);
+        }
         Some(Known { branch, head, base })
     }
 

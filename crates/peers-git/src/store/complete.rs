@@ -2,15 +2,17 @@
 //! their hash.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use git2::{ObjectType, Odb, Oid};
 use peers_model::CommitId;
 
 use super::budget::{readable, readable_within};
 use super::loose::write_loose;
-use crate::control::ControlDir;
+use crate::control::{self, ControlDir};
 use crate::copy::{Limits, has};
 use crate::error::GitError;
+use crate::facts::Facts;
 use crate::files::{self, Small};
 use crate::ids;
 use crate::import::parse_tips;
@@ -137,6 +139,17 @@ impl ControlDir {
     #[must_use]
     pub fn last_head(&self) -> Option<CommitId> {
         head_of(&self.small("peers/tips", 64 << 20).ok()??).map(ids::commit_id)
+    }
+
+    /// The same of the directory at `path`, where it goes on from a commit. Only looks.
+    #[must_use]
+    pub fn head_since(path: &Path, from: &CommitId) -> Option<CommitId> {
+        let Ok(Small::Bytes(tips)) = files::read_small(&path.join("peers/tips"), 64 << 20) else {
+            return None;
+        };
+        let head = head_of(&tips).map(ids::commit_id)?;
+        let repo = control::open(path).ok()?;
+        Facts::new(&repo).is_ancestor(from, &head).is_ok_and(|goes_on| goes_on).then_some(head)
     }
 
     /// Counts on from this generation, in which `commit` was known, where the list of known commits was lost.

@@ -66,6 +66,18 @@ fn row_38_a_lock_of_gits_that_the_killed_turn_left_does_not_forbid_the_restart()
 }
 
 #[test]
+fn a_lock_that_a_killed_loop_left_on_a_reference_of_its_own_does_not_forbid_the_restart() {
+    let w = World::new();
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "commit: Done"]]);
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    let lock = w.repo().join(".git/refs/notes/peers-attest.lock");
+    std::fs::write(&lock, "").unwrap();
+    w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+    assert!(!lock.exists());
+    w.settled();
+}
+
+#[test]
 fn row_38_a_merge_that_the_killed_turn_left_does_not_forbid_the_restart() {
     let w = World::new();
     let here = w.fifo("here");
