@@ -223,7 +223,7 @@ fn moved_away(dir: &Path) -> String {
         name.push(format!(".git-{n}"));
         PathBuf::from(name)
     };
-    let free = (1..).map(aside).find(|path| !is_there(path)).unwrap_or_default();
+    let free = (1..=1000).map(aside).find(|path| !is_there(path)).unwrap_or_default();
     format!("mv {} {} && ", word(&git), word(&free))
 }
 

@@ -45,6 +45,36 @@ fn a_git_directory_that_was_deleted_is_made_again_as_the_exit_says_and_no_file_i
 }
 
 #[test]
+fn a_repository_that_leads_elsewhere_is_moved_away_by_what_the_exit_says_and_never_followed() {
+    let w = World::new();
+    let plant = format!(
+        "h=.git/hooks/reference-transaction; mkdir -p .git/hooks; echo '#!/bin/sh' > $h; echo touch {} >> $h
+        chmod +x $h; mv .git ../planted; echo gitdir: $(cd ..; pwd)/planted > .git",
+        w.path("ran").display()
+    );
+    wreck(&w, &[&sh(&plant)]).stopped("tamper:git", 5);
+    w.do_as_told();
+    assert!(!w.path("ran").exists());
+    w.play("idle", &[&[], &WORK]);
+    w.run(&["--max-ticks=1", "--no-skeptic"]).stopped("complete", 0);
+    w.settled();
+}
+
+#[test]
+fn what_lies_in_the_place_of_a_lock_or_of_a_message_stops_the_run_in_the_turn_of_who_put_it_there() {
+    for plant in
+        ["mkdir -p .git/index.lock/x", "mkdir -p .git/refs/heads/main.lock/x", "mkfifo .git/COMMIT_EDITMSG"]
+    {
+        let w = World::new();
+        let ran = wreck(&w, &[&sh(&format!("rm -f .git/COMMIT_EDITMSG; {plant}"))]);
+        stopped_and_recovered(&w, &ran, || match plant {
+            "mkfifo .git/COMMIT_EDITMSG" => fs::remove_file(w.repo().join(".git/COMMIT_EDITMSG")).unwrap(),
+            _ => w.do_as_told(),
+        });
+    }
+}
+
+#[test]
 fn a_git_directory_that_was_swapped_for_a_copy_stops_the_run() {
     let w = World::new();
     let ran = wreck(&w, &[&sh("mv .git ../saved; cp -a ../saved .git; git -C . config core.pager evil")]);
@@ -113,10 +143,19 @@ fn an_object_that_the_tip_needs_and_a_turn_destroys_stops_the_run_and_comes_back
     let object = |of: &str| {
         format!("o=$(git rev-parse {of}); p=.git/objects/$(echo $o | cut -c-2)/$(echo $o | cut -c3-)")
     };
-    for (of, how) in [("HEAD:src", "chmod u+w $p; : > $p"), ("HEAD:src/one.py", "rm -f $p")] {
+    for (of, how) in [
+        ("HEAD:src", "chmod u+w $p; : > $p"),
+        ("HEAD:src/one.py", "rm -f $p"),
+        ("HEAD:src/one.py", "rm -f $p; echo mine > ../precious; ln -s ../../../../precious $p"),
+        ("HEAD:src/one.py", "rm -f $p; mkfifo $p"),
+    ] {
         let w = World::new();
         let ran = after_two(&w, &format!("{}; {how}", object(of)));
         stopped_and_recovered(&w, &ran, || w.do_as_told());
+        assert!(
+            fs::read_to_string(w.path("precious")).is_ok_and(|text| text == "mine\n")
+                || !how.contains("precious")
+        );
         w.git(&["fsck", "--full", "--strict"]);
     }
 }
