@@ -74,7 +74,7 @@ pub(super) fn debris(
                 // It appeared in this turn and no process of the turn is alive.
                 match peer.remove_index_lock() {
                     Ok(true) => {
-                        found.warnings.push("a stale .git/index.lock of this turn was removed".into())
+                        found.warnings.push("a stale .git/index.lock of this turn was removed".into());
                     }
                     Ok(false) => {}
                     Err(_) => stuck = Some(peer.git_dir().join("index.lock")),
