@@ -1,0 +1,16 @@
+//! Source code, read only: one set of language packs on tree-sitter for everything that reads code.
+//!
+//! A file is parsed once ([`Source::parse`]) and asked for what a caller needs: its symbols, its tests, its comments.
+//! Nothing here opens a file or starts a process: texts come in, facts go out, so that a caller may read the committed
+//! tree and nothing else. What cannot be read is an error with a line, never an empty answer.
+
+mod language;
+mod layout;
+mod packs;
+mod source;
+mod symbol;
+
+pub use language::{Language, UnknownLanguage};
+pub use layout::{is_source, is_test, module_name};
+pub use source::{MAX_BYTES, Source, Unreadable};
+pub use symbol::{Kind, Symbol};

@@ -1,0 +1,240 @@
+//! What each pack sees.
+
+use crate::{Kind, Source};
+
+/// One line per symbol: `- f(a, b) @1-2` for a private one, `+` for a public one.
+#[track_caller]
+fn symbols(path: &str, text: &str) -> Vec<String> {
+    let source = Source::parse(path, text.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let symbols = source.symbols().into_iter().map(|symbol| {
+        let sign = if symbol.public { '+' } else { '-' };
+        let kind = match symbol.kind {
+            Kind::Module => "mod",
+            Kind::Class => "class",
+            Kind::Function => "fn",
+            Kind::Method => "method",
+            Kind::Value => "value",
+        };
+        let params = symbol.params.join(", ");
+        format!("{sign}{kind} {}({params}) {}-{}: {}", symbol.path, symbol.line, symbol.end, symbol.signature)
+    });
+    symbols.collect()
+}
+
+#[test]
+fn python() {
+    let text = r#"
+"""Doc."""
+import os
+
+LIMIT: int = 3
+_hidden = 4
+
+@decorated
+async def fetch(url, *args, timeout: float = 1.0, **kw) -> str:
+    def inner(): pass
+    return url
+
+if os.name == "nt":
+    def other(): ...
+else:
+    def other(x): ...
+
+class Box(Base):
+    size = 1
+    def __init__(self, a): self.a = a
+    @staticmethod
+    def make(b): return Box(b)
+    def _own(self): pass
+    class Inner:
+        def deep(self): pass
+"#;
+    same(
+        &symbols("a.py", text),
+        &[
+            "+value LIMIT() 5-5: LIMIT: int",
+            "-value _hidden() 6-6: _hidden",
+            "+fn fetch(url, *args, timeout, **kw) 9-11: async def fetch(url, *args, timeout: float = 1.0, **kw) -> str",
+            "+fn other() 14-14: def other()",
+            "+fn other(x) 16-16: def other(x)",
+            "+class Box() 18-25: class Box(Base)",
+            "+method Box.__init__(a) 20-20: def __init__(self, a)",
+            "+method Box.make(b) 22-22: def make(b)",
+            "-method Box._own() 23-23: def _own(self)",
+            "+class Box.Inner() 24-25: class Inner",
+            "+method Box.Inner.deep() 25-25: def deep(self)",
+        ],
+    );
+    let exported = symbols("a.py", "__all__ = ['b']\n__all__ += ['_c']\ndef a(): pass\ndef b(): pass\ndef _c(): pass\n");
+    assert_eq!(exported.iter().map(|line| &line[..1]).collect::<String>(), "-++");
+}
+
+#[test]
+fn javascript() {
+    let text = r#"
+import x from "y";
+export function run(a, {b, c}, ...rest) { return a; }
+function hidden() {}
+export const add = (a, b = 2) => a + b, LIMIT = 3;
+export default class Box extends Base {
+  constructor(a) { super(); }
+  #own() {}
+  get size() { return 1; }
+}
+const late = async function (q) {};
+export { late, hidden as shown };
+export { other } from "./other.js";
+"#;
+    same(
+        &symbols("a.js", text),
+        &[
+            "+fn run(a, {b, c}, ...rest) 3-3: function run(a, {b, c}, ...rest)",
+            "+fn hidden() 4-4: function hidden()",
+            "+fn add(a, b) 5-5: add = (a, b = 2) =>",
+            "+value LIMIT() 5-5: LIMIT",
+            "+class Box() 6-10: class Box extends Base",
+            "+method Box.constructor(a) 7-7: constructor(a)",
+            "-method Box.#own() 8-8: #own()",
+            "+method Box.size() 9-9: get size()",
+            "+fn late(q) 11-11: late = async function (q)",
+            "+value other() 13-13: other",
+        ],
+    );
+    let common = "function a(x) {}\nconst b = 1;\nfunction c() {}\nmodule.exports = { a, b };\nexports.d = (y) => y;\n";
+    same(
+        &symbols("a.cjs", common),
+        &[
+            "+fn a(x) 1-1: function a(x)",
+            "+value b() 2-2: b",
+            "-fn c() 3-3: function c()",
+            "+fn d(y) 5-5: exports.d = (y) =>",
+        ],
+    );
+}
+
+#[test]
+fn typescript() {
+    let text = r#"
+export interface Shape<T> { area(): number }
+export type Id = string | number;
+export enum Color { Red }
+export abstract class Box<T> {
+  private own(a: T): void {}
+  abstract size(unit: string): number;
+  open(a?: T): void {}
+}
+export namespace deep { export function inside(a: number) {} }
+declare function ambient(x: string): void;
+export function over(a: string): string;
+export function over(a: any): any { return a; }
+"#;
+    same(
+        &symbols("a.ts", text),
+        &[
+            "+class Shape() 2-2: interface Shape<T>",
+            "+class Id() 3-3: type Id = string | number;",
+            "+class Color() 4-4: enum Color",
+            "+class Box() 5-9: abstract class Box<T>",
+            "-method Box.own(a) 6-6: private own(a: T): void",
+            "+method Box.size(unit) 7-7: abstract size(unit: string): number",
+            "+method Box.open(a) 8-8: open(a?: T): void",
+            "+mod deep() 10-10: namespace deep",
+            "+fn deep.inside(a) 10-10: function inside(a: number)",
+            "-fn ambient(x) 11-11: function ambient(x: string): void;",
+            "+fn over(a) 12-12: function over(a: string): string;",
+            "+fn over(a) 13-13: function over(a: any): any",
+        ],
+    );
+    assert_eq!(symbols("a.tsx", "export const App = ({ a }: P) => <div>{a}</div>;\n").len(), 1);
+}
+
+#[test]
+fn rust() {
+    let text = r#"
+//! Doc.
+pub const LIMIT: usize = 3;
+/// A box.
+#[derive(Debug)]
+pub struct Box<T> { a: T }
+pub(crate) enum Own { A }
+impl<T: Clone> Box<T> {
+    pub fn new(a: T, mut b: u8) -> Self where T: Clone { Self { a } }
+    fn own(&self) {}
+}
+impl Drop for Box<u8> { fn drop(&mut self) {} }
+pub trait Shape { fn area(&self, unit: &str) -> f64; fn twice(&self) -> f64 { 2.0 } }
+pub mod deep { pub fn inside() {} fn hidden() {} }
+mod closed { pub fn inside() {} }
+#[macro_export]
+macro_rules! say { () => {}; }
+#[cfg(test)]
+mod tests { fn helper() {} }
+pub fn last() {}
+"#;
+    same(
+        &symbols("a.rs", text),
+        &[
+            "+value LIMIT() 3-3: pub const LIMIT: usize",
+            "+class Box() 6-6: pub struct Box<T> { a: T }",
+            "-class Own() 7-7: pub(crate) enum Own",
+            "+method Box.new(a, b) 9-9: pub fn new(a: T, mut b: u8) -> Self where T: Clone",
+            "-method Box.own() 10-10: fn own(&self)",
+            "+class Shape() 13-13: pub trait Shape",
+            "+method Shape.area(unit) 13-13: fn area(&self, unit: &str) -> f64;",
+            "+method Shape.twice() 13-13: fn twice(&self) -> f64",
+            "+mod deep() 14-14: pub mod deep",
+            "+fn deep.inside() 14-14: pub fn inside()",
+            "-fn deep.hidden() 14-14: fn hidden()",
+            "-mod closed() 15-15: mod closed",
+            "-fn closed.inside() 15-15: pub fn inside()",
+            "+fn say!() 17-17: macro_rules! say",
+            "+fn last() 20-20: pub fn last()",
+        ],
+    );
+}
+
+#[test]
+fn go() {
+    let text = r#"
+package a
+
+const Limit, low = 3, 4
+var (
+	Shared = 1
+	own    int
+)
+
+type Box[T any] struct { A T }
+type Shape interface { Area(unit string) float64 }
+type Alias = Box[int]
+
+func (b *Box[T]) Size(unit, other string, rest ...int) (int, error) { return 1, nil }
+func (b Box[T]) own() {}
+func Run(f func(x int) int) {}
+"#;
+    same(
+        &symbols("a.go", text),
+        &[
+            "+value Limit() 4-4: Limit, low",
+            "-value low() 4-4: Limit, low",
+            "+value Shared() 6-6: Shared",
+            "-value own() 7-7: own int",
+            "+class Box() 10-10: Box[T any]",
+            "+class Shape() 11-11: Shape interface { Area(unit string) float64 }",
+            "+method Shape.Area(unit) 11-11: Area(unit string) float64",
+            "+class Alias() 12-12: Alias = Box[int]",
+            "+method Box.Size(unit, other, rest) 14-14: func (b *Box[T]) Size(unit, other string, rest ...int) (int, error)",
+            "-method Box.own() 15-15: func (b Box[T]) own()",
+            "+fn Run(f) 16-16: func Run(f func(x int) int)",
+        ],
+    );
+}
+
+/// Compares line by line, so that a difference is told by its line.
+#[track_caller]
+fn same(found: &[String], due: &[&str]) {
+    for (at, line) in found.iter().enumerate() {
+        assert_eq!(Some(&line.as_str()), due.get(at), "line {at} of\n{}", found.join("\n"));
+    }
+    assert_eq!(found.len(), due.len(), "{}", found.join("\n"));
+}
