@@ -4,8 +4,21 @@ use crate::language::Language;
 
 /// Directories in which nothing is a source of the project.
 const NOT_SOURCE: [&str; 15] = [
-    "tests", "test", "testing", "docs", "doc", "examples", "tools", "vendor", "third_party", "node_modules", "build",
-    "dist", "target", ".git", ".peers",
+    "tests",
+    "test",
+    "testing",
+    "docs",
+    "doc",
+    "examples",
+    "tools",
+    "vendor",
+    "third_party",
+    "node_modules",
+    "build",
+    "dist",
+    "target",
+    ".git",
+    ".peers",
 ];
 
 /// Whether a file holds tests, by its path. In Rust tests also stand in modules of source files.
@@ -23,7 +36,9 @@ pub fn is_test(path: &str) -> bool {
         }
         Language::JavaScript => {
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-            stem.ends_with(".test") || stem.ends_with(".spec") || dirs.any(|dir| matches!(dir, "__tests__" | "test" | "tests"))
+            stem.ends_with(".test")
+                || stem.ends_with(".spec")
+                || dirs.any(|dir| matches!(dir, "__tests__" | "test" | "tests"))
         }
         Language::Rust => dirs.any(|dir| dir == "tests"),
         Language::Go => name.ends_with("_test.go"),

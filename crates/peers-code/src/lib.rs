@@ -9,8 +9,10 @@ mod layout;
 mod packs;
 mod source;
 mod symbol;
+mod testing;
 
 pub use language::{Language, UnknownLanguage};
 pub use layout::{is_source, is_test, module_name};
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
+pub use testing::{Skip, SkipKind, Test};

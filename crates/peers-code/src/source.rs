@@ -8,6 +8,7 @@ use tree_sitter::{Node, Parser, Tree, TreeCursor};
 use crate::language::{Grammar, Language};
 use crate::packs;
 use crate::symbol::Symbol;
+use crate::testing::{Skip, Test, Tests};
 
 /// A longer file is not parsed: 8 MiB.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -103,6 +104,14 @@ impl<'t> Source<'t> {
         packs::of(self.grammar).symbols(self.root(), self.text)
     }
 
+    /// The tests of the file, and the markers that keep tests from running, each in the order of its lines.
+    #[must_use]
+    pub fn tests(&self) -> (Vec<Test>, Vec<Skip>) {
+        let mut out = Tests::new(self.text);
+        packs::of(self.grammar).tests(self.root(), &mut out);
+        (out.tests, out.skips)
+    }
+
     fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }
@@ -171,6 +180,9 @@ mod tests {
             assert!(Source::parse(path, deep.as_bytes()).is_err(), "{path}");
         }
         let classes: String = (0..2_000).map(|n| format!("{}class A{n}:\n", " ".repeat(n))).collect();
-        assert!(Source::parse_loosely("a.py", classes.as_bytes()).is_ok_and(|source| !source.symbols().is_empty()));
+        assert!(
+            Source::parse_loosely("a.py", classes.as_bytes())
+                .is_ok_and(|source| !source.symbols().is_empty())
+        );
     }
 }

@@ -1,9 +1,12 @@
 //! Go.
 
+mod tests;
+
 use tree_sitter::Node;
 
 use super::Pack;
 use crate::symbol::{Kind, Scope, Symbol, Symbols, children};
+use crate::testing::Tests;
 
 pub(crate) struct Go;
 
@@ -14,6 +17,10 @@ impl Pack for Go {
             declaration(&mut out, node);
         }
         out.done()
+    }
+
+    fn tests(&self, root: Node<'_>, out: &mut Tests<'_>) {
+        tests::read(out, root);
     }
 }
 
@@ -35,7 +42,9 @@ fn declaration(out: &mut Symbols<'_>, node: Node<'_>) {
                 out.add(&top, (Kind::Class, name, is_public(name)), spec, body, Vec::new());
                 let of = spec.child_by_field_name("type").filter(|of| of.kind() == "interface_type");
                 let scope = top.within(name, is_public(name), true);
-                for method in of.into_iter().flat_map(children).filter(|method| method.kind() == "method_elem") {
+                for method in
+                    of.into_iter().flat_map(children).filter(|method| method.kind() == "method_elem")
+                {
                     function(out, method, &scope);
                 }
             }

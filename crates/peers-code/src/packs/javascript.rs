@@ -1,11 +1,14 @@
 //! JavaScript and TypeScript.
 
+mod tests;
+
 use std::collections::HashSet;
 
 use tree_sitter::Node;
 
 use super::Pack;
 use crate::symbol::{Kind, Scope, Symbol, Symbols, children};
+use crate::testing::Tests;
 
 pub(crate) struct JavaScript;
 
@@ -24,6 +27,10 @@ impl Pack for JavaScript {
         }
         out.publish(|name| exports.names.contains(name));
         out.done()
+    }
+
+    fn tests(&self, root: Node<'_>, out: &mut Tests<'_>) {
+        tests::read(out, root);
     }
 }
 
@@ -101,7 +108,13 @@ fn export<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exports: &mu
         } else {
             exports.names.insert("default");
             let kind = if is_function(value) { Kind::Function } else { Kind::Value };
-            out.add(scope, (kind, "default", true), value, value.child_by_field_name("body"), params(out, value));
+            out.add(
+                scope,
+                (kind, "default", true),
+                value,
+                value.child_by_field_name("body"),
+                params(out, value),
+            );
         }
         return;
     }
@@ -119,7 +132,9 @@ fn export<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exports: &mu
 
 /// `module.exports = ...` and `exports.name = ...`.
 fn assigned<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exports: &mut Exports<'t>) {
-    let (Some(left), Some(right)) = (out.field(node, "left"), node.child_by_field_name("right")) else { return };
+    let (Some(left), Some(right)) = (out.field(node, "left"), node.child_by_field_name("right")) else {
+        return;
+    };
     let own = left.strip_prefix("module.exports").or_else(|| left.strip_prefix("exports"));
     let Some(rest) = own else { return };
     if let Some(name) = rest.strip_prefix('.') {
@@ -161,7 +176,9 @@ fn variable<'t>(
     exported: bool,
     exports: &mut Exports<'t>,
 ) {
-    let Some(left) = node.child_by_field_name("name").filter(|left| left.kind() == "identifier") else { return };
+    let Some(left) = node.child_by_field_name("name").filter(|left| left.kind() == "identifier") else {
+        return;
+    };
     let name = out.of(left);
     if exported {
         exports.names.insert(name);
@@ -181,17 +198,13 @@ fn class(out: &mut Symbols<'_>, node: Node<'_>, scope: &Scope, name: &str) {
     out.add(scope, (Kind::Class, name, true), node, body, Vec::new());
     let inner = scope.within(name, true, true);
     for member in body.into_iter().flat_map(children) {
-        if !matches!(
-            member.kind(),
-            "method_definition" | "method_signature" | "abstract_method_signature"
-        ) {
+        if !matches!(member.kind(), "method_definition" | "method_signature" | "abstract_method_signature") {
             continue;
         }
         let Some(name) = out.field(member, "name") else { continue };
         let hidden = name.starts_with('#')
-            || children(member).any(|part| {
-                part.kind() == "accessibility_modifier" && out.of(part) != "public"
-            });
+            || children(member)
+                .any(|part| part.kind() == "accessibility_modifier" && out.of(part) != "public");
         let body = member.child_by_field_name("body");
         out.add(&inner, (Kind::Method, name, !hidden), member, body, params(out, member));
     }

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use crate::language::Grammar;
 use crate::symbol::Symbol;
+use crate::testing::Tests;
 
 mod go;
 mod javascript;
@@ -14,6 +15,9 @@ mod rust;
 pub(crate) trait Pack: Sync {
     /// What a file defines.
     fn symbols(&self, root: Node<'_>, text: &str) -> Vec<Symbol>;
+
+    /// Its tests, and what keeps them from running.
+    fn tests(&self, root: Node<'_>, out: &mut Tests<'_>);
 }
 
 pub(crate) fn of(grammar: Grammar) -> &'static dyn Pack {

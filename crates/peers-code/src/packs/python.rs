@@ -1,11 +1,14 @@
 //! Python.
 
+mod tests;
+
 use std::collections::HashSet;
 
 use tree_sitter::Node;
 
 use super::Pack;
 use crate::symbol::{Kind, Scope, Symbol, Symbols, children};
+use crate::testing::Tests;
 
 pub(crate) struct Python;
 
@@ -19,15 +22,14 @@ impl Pack for Python {
         }
         out.done()
     }
+
+    fn tests(&self, root: Node<'_>, out: &mut Tests<'_>) {
+        tests::read(out, root);
+    }
 }
 
 /// The definitions of a block, and of the branches in it.
-fn block<'t>(
-    out: &mut Symbols<'t>,
-    node: Node<'_>,
-    scope: &Scope,
-    exported: &mut Option<HashSet<&'t str>>,
-) {
+fn block<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exported: &mut Option<HashSet<&'t str>>) {
     for child in children(node) {
         match child.kind() {
             "decorated_definition" => {
@@ -44,12 +46,7 @@ fn block<'t>(
     }
 }
 
-fn define<'t>(
-    out: &mut Symbols<'t>,
-    node: Node<'_>,
-    scope: &Scope,
-    exported: &mut Option<HashSet<&'t str>>,
-) {
+fn define<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exported: &mut Option<HashSet<&'t str>>) {
     let Some(name) = out.field(node, "name") else { return };
     let body = node.child_by_field_name("body");
     let public = is_public(name);
@@ -87,17 +84,14 @@ fn is_static(out: &Symbols<'_>, node: Node<'_>) -> bool {
 }
 
 /// `NAME = ...` at the top, and the list of what is exported.
-fn value<'t>(
-    out: &mut Symbols<'t>,
-    node: Node<'_>,
-    scope: &Scope,
-    exported: &mut Option<HashSet<&'t str>>,
-) {
+fn value<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exported: &mut Option<HashSet<&'t str>>) {
     let Some(node) = node.named_child(0) else { return };
     if !matches!(node.kind(), "assignment" | "augmented_assignment") {
         return;
     }
-    let Some(left) = node.child_by_field_name("left").filter(|left| left.kind() == "identifier") else { return };
+    let Some(left) = node.child_by_field_name("left").filter(|left| left.kind() == "identifier") else {
+        return;
+    };
     let name = out.of(left);
     if name == "__all__" && !scope.in_class {
         let right = node.child_by_field_name("right");

@@ -1,9 +1,12 @@
 //! Rust.
 
+mod tests;
+
 use tree_sitter::Node;
 
 use super::Pack;
 use crate::symbol::{Kind, Scope, Symbol, Symbols, children};
+use crate::testing::Tests;
 
 pub(crate) struct Rust;
 
@@ -12,6 +15,10 @@ impl Pack for Rust {
         let mut out = Symbols::new(text);
         items(&mut out, root, &Scope::top(), false);
         out.done()
+    }
+
+    fn tests(&self, root: Node<'_>, out: &mut Tests<'_>) {
+        tests::read(out, root);
     }
 }
 

@@ -65,7 +65,8 @@ class Box(Base):
             "+method Box.Inner.deep() 25-25: def deep(self)",
         ],
     );
-    let exported = symbols("a.py", "__all__ = ['b']\n__all__ += ['_c']\ndef a(): pass\ndef b(): pass\ndef _c(): pass\n");
+    let exported =
+        symbols("a.py", "__all__ = ['b']\n__all__ += ['_c']\ndef a(): pass\ndef b(): pass\ndef _c(): pass\n");
     assert_eq!(exported.iter().map(|line| &line[..1]).collect::<String>(), "-++");
 }
 
@@ -237,4 +238,195 @@ fn same(found: &[String], due: &[&str]) {
         assert_eq!(Some(&line.as_str()), due.get(at), "line {at} of\n{}", found.join("\n"));
     }
     assert_eq!(found.len(), due.len(), "{}", found.join("\n"));
+}
+
+/// One line per test: its path, how much it asserts, `!` where it asserts a failure; then one per marker.
+#[track_caller]
+fn tests(path: &str, text: &str) -> Vec<String> {
+    let source = Source::parse(path, text.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let (tests, skips) = source.tests();
+    let tests = tests.into_iter().map(|test| {
+        let sign = if test.expects_error { "!" } else { "" };
+        format!("{} {}{sign}", test.path, test.asserts.len())
+    });
+    let skips = skips.into_iter().map(|skip| {
+        format!("{:?} {} {}: {}", skip.kind, skip.line, skip.target, skip.reason.as_deref().unwrap_or("-"))
+    });
+    tests.chain(skips).collect()
+}
+
+#[test]
+fn tests_of_python() {
+    let text = r#"
+import pytest, unittest
+from pytest import mark
+pytestmark = [pytest.mark.skip(reason="whole file"), mark.slow]
+
+def test_plain():
+    assert f(1) == 2
+    assert_that(g())
+
+@pytest.mark.parametrize("a", [1, 2])
+@pytest.mark.xfail
+async def test_raises(a):
+    with pytest.raises(ValueError):
+        f(a)
+
+@mark.skip("no " "network")
+def test_off(): pass
+
+@unittest.skipIf(sys.platform == "win32", "paths differ")
+class TestBox(unittest.TestCase):
+    def test_size(self):
+        self.assertEqual(size(), 1)
+    @pytest.mark.skipif(sys.version_info < (3, 9), reason="needs 3.9")
+    def test_inner(self):
+        if not have(): pytest.skip("no display")
+        self.skipTest("later")
+    def helper(self): assert False
+
+@skip
+def helper(): pass
+def maxit(): sys.exit(0)
+"#;
+    same(
+        &tests("test_a.py", text),
+        &[
+            "test_plain 2",
+            "test_raises 1!",
+            "test_off 0",
+            "TestBox.test_size 1",
+            "TestBox.test_inner 0",
+            "Skip 4 : whole file",
+            "MayFail 11 test_raises: -",
+            "Skip 16 test_off: no network",
+            "Conditional 19 TestBox: paths differ",
+            "Conditional 23 TestBox.test_inner: needs 3.9",
+            "Conditional 25 TestBox.test_inner: no display",
+            "Skip 26 TestBox.test_inner: later",
+        ],
+    );
+}
+
+#[test]
+fn tests_of_javascript() {
+    let text = r#"
+import { test, describe } from "node:test";
+describe("box", () => {
+  it("opens", async () => { expect(open(1)).toBe(2); expect(a).not.toEqual(b); });
+  it.each([[1], [2]])("takes %s", (x) => { assert.throws(() => take(x)); });
+  // Not on the build machines: they have no display.
+  it.skip("draws", () => { expect(draw()).toBe(1); });
+  test.only(`first`, () => {});
+  xit("off", () => {});
+  it.todo("later");
+});
+describe.skip("group", () => { test("a", () => { value.should.equal(1); }); });
+test("named", { skip: "needs a network", timeout: 3 }, (t) => { t.equal(1, 1); });
+test("own", (t) => { if (slow) { t.skip("slow machine"); } expect(f).to.be.true; });
+process.exit(0); maxit(); helper("a", () => {});
+test("plain", { skip: false }, () => { const r = expect(p).rejects.toThrow(); });
+"#;
+    same(
+        &tests("a.test.js", text),
+        &[
+            "box > opens 2",
+            "box > takes %s 1!",
+            "box > draws 1",
+            "box > first 0",
+            "box > off 0",
+            "group > a 1",
+            "named 1",
+            "own 1",
+            "plain 1!",
+            "Skip 7 box > draws: Not on the build machines: they have no display.",
+            "Only 8 box > first: -",
+            "Skip 9 box > off: -",
+            "MayFail 10 box > later: -",
+            "Skip 12 group: -",
+            "Skip 13 named: needs a network",
+            "Conditional 14 own: slow machine",
+        ],
+    );
+}
+
+#[test]
+fn tests_of_rust() {
+    let text = r#"
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn plain() { assert_eq!(f(1), 2); check(3); f(2).expect("two"); }
+    #[tokio::test(flavor = "current_thread")]
+    #[ignore = "needs a network"]
+    async fn ignored() { assert!(g().is_err()); }
+    #[test]
+    #[should_panic(expected = "no")]
+    fn panics() { f(0); }
+    #[test]
+    #[cfg(feature = "slow")]
+    #[cfg_attr(miri, ignore)]
+    fn sometimes() { let Err(e) = g() else { panic!() }; assert!(matches!(e, E::A)); }
+    fn helper() {}
+}
+#[rstest]
+#[ignore]
+fn top() { g().unwrap_err(); }
+#[allow(dead_code)]
+fn plain() {}
+"#;
+    same(
+        &tests("src/a.rs", text),
+        &[
+            "tests::plain 2",
+            "tests::ignored 1!",
+            "tests::panics 1!",
+            "tests::sometimes 2",
+            "top 1!",
+            "Skip 7 tests::ignored: needs a network",
+            "Conditional 13 tests::sometimes: -",
+            "Conditional 14 tests::sometimes: -",
+            "Skip 19 top: -",
+        ],
+    );
+}
+
+#[test]
+fn tests_of_go() {
+    let text = r#"//go:build linux
+
+package a
+
+import "testing"
+
+func TestPlain(t *testing.T) {
+	if got := f(1); got != 2 { t.Errorf("got %d", got) }
+	t.Run("sub case", func(t *testing.T) {
+		t.Run("deep", func(t *testing.T) { t.Skip("no network") })
+		require.Equal(t, 1, f(1))
+	})
+}
+func TestFails(t *testing.T) {
+	if testing.Short() { t.Skipf("slow: %d", 1) }
+	if _, err := g(); err == nil { t.Fatal("no error") }
+}
+func TestIs(t *testing.T) { assert.ErrorIs(t, g(), Err) }
+func TestTable(t *testing.T) { for _, tt := range cases { if (err != nil) != tt.wantErr { t.Fatal(err) } } }
+func Testing(t *testing.T) {}
+func helper(t *testing.T) { t.Fatal() }
+"#;
+    same(
+        &tests("a_test.go", text),
+        &[
+            "TestPlain 2",
+            "TestPlain/sub_case 1",
+            "TestPlain/sub_case/deep 0",
+            "TestFails 1!",
+            "TestIs 1!",
+            "TestTable 1!",
+            "Conditional 1 : -",
+            "Skip 10 TestPlain/sub_case/deep: no network",
+            "Conditional 15 TestFails: slow: %d",
+        ],
+    );
 }
