@@ -5,10 +5,11 @@ use std::fmt;
 
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
+use crate::facts::{Comment, Idle, Import, Unfinished};
 use crate::language::{Grammar, Language};
 use crate::packs;
 use crate::symbol::Symbol;
-use crate::testing::{Skip, Test, Tests};
+use crate::testing::{Skip, Test, Tests, walk};
 
 /// A longer file is not parsed: 8 MiB.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -112,6 +113,57 @@ impl<'t> Source<'t> {
         (out.tests, out.skips)
     }
 
+    /// The comments of the file; documentation strings of Python are none.
+    #[must_use]
+    pub fn comments(&self) -> Vec<Comment> {
+        let mut found = Vec::new();
+        self.each(|node| {
+            if matches!(node.kind(), "comment" | "line_comment" | "block_comment") {
+                let before = self.text.get(..node.start_byte()).unwrap_or_default();
+                let before = before.rsplit('\n').next().unwrap_or_default();
+                let text = text_of(node, self.text).trim_end();
+                found.push(Comment {
+                    line: line(node),
+                    end: line(node) + text.matches('\n').count(),
+                    text: text.to_owned(),
+                    alone: before.trim().is_empty(),
+                });
+            }
+        });
+        found
+    }
+
+    /// What the file uses of other modules.
+    #[must_use]
+    pub fn imports(&self) -> Vec<Import> {
+        let mut found = Vec::new();
+        self.each(|node| packs::of(self.grammar).import(node, self.text, &mut found));
+        found
+    }
+
+    /// Functions and classes that do nothing, and statements that say that something is not done.
+    #[must_use]
+    pub fn undone(&self) -> (Vec<Idle>, Vec<Unfinished>) {
+        let (mut idle, mut unfinished) = (Vec::new(), Vec::new());
+        let pack = packs::of(self.grammar);
+        self.each(|node| {
+            idle.extend(pack.idle(node, self.text));
+            unfinished.extend(pack.unfinished(node, self.text));
+        });
+        (idle, unfinished)
+    }
+
+    pub(crate) fn grammar(&self) -> Grammar {
+        self.grammar
+    }
+
+    pub(crate) fn each(&self, mut visit: impl FnMut(Node<'_>)) {
+        walk(self.root(), &mut |node| {
+            visit(node);
+            true
+        });
+    }
+
     fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }
@@ -150,6 +202,11 @@ fn step_to_error(cursor: &mut TreeCursor<'_>) -> bool {
 /// The line on which a node begins, from 1.
 pub(crate) fn line(node: Node<'_>) -> usize {
     node.start_position().row + 1
+}
+
+/// The text of a node.
+pub(crate) fn text_of<'t>(node: Node<'_>, text: &'t str) -> &'t str {
+    text.get(node.byte_range()).unwrap_or_default()
 }
 
 #[cfg(test)]

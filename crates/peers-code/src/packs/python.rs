@@ -1,5 +1,6 @@
 //! Python.
 
+mod facts;
 mod tests;
 
 use std::collections::HashSet;
@@ -7,6 +8,7 @@ use std::collections::HashSet;
 use tree_sitter::Node;
 
 use super::Pack;
+use crate::facts::{Idle, Import, Unfinished};
 use crate::symbol::{Kind, Scope, Symbol, Symbols, children};
 use crate::testing::Tests;
 
@@ -25,6 +27,18 @@ impl Pack for Python {
 
     fn tests(&self, root: Node<'_>, out: &mut Tests<'_>) {
         tests::read(out, root);
+    }
+
+    fn import(&self, node: Node<'_>, text: &str, out: &mut Vec<Import>) {
+        facts::import(node, text, out);
+    }
+
+    fn idle(&self, node: Node<'_>, text: &str) -> Option<Idle> {
+        facts::idle(node, text)
+    }
+
+    fn unfinished(&self, node: Node<'_>, text: &str) -> Option<Unfinished> {
+        facts::unfinished(node, text)
     }
 }
 

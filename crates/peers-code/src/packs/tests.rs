@@ -430,3 +430,222 @@ func helper(t *testing.T) { t.Fatal() }
         ],
     );
 }
+
+/// Comments, imports, idle bodies and what is not done, one line each.
+#[track_caller]
+fn facts(path: &str, text: &str) -> Vec<String> {
+    let source = Source::parse(path, text.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut out: Vec<String> = Vec::new();
+    out.extend(source.comments().iter().map(|comment| {
+        format!(
+            "comment {}-{}{} {}",
+            comment.line,
+            comment.end,
+            if comment.alone { "" } else { " behind" },
+            comment.text.replace('\n', "|")
+        )
+    }));
+    out.extend(
+        source
+            .imports()
+            .iter()
+            .map(|import| format!("import {} {} [{}]", import.line, import.module, import.names.join(", "))),
+    );
+    let (idle, unfinished) = source.undone();
+    let declares = |yes: bool| if yes { " declares" } else { "" };
+    out.extend(idle.iter().map(|idle| {
+        format!(
+            "idle {} {}{}: {}",
+            idle.line,
+            idle.name,
+            declares(idle.declares),
+            idle.returns.as_deref().unwrap_or("-")
+        )
+    }));
+    out.extend(
+        unfinished
+            .iter()
+            .map(|what| format!("unfinished {}{} {}", what.line, declares(what.declares), what.code)),
+    );
+    out
+}
+
+#[test]
+fn facts_of_python() {
+    let text = r##"
+import os.path as p, sys
+from .a import b as c, d  # behind
+from x import *
+# alone
+def empty():
+    """Doc."""
+def dots(): ...
+def none(): return {}
+def real(): return x
+class Shape(Protocol):
+    def area(self): ...
+class Own(abc.ABC):
+    @abc.abstractmethod
+    def a(self): pass
+    def b(self): raise NotImplementedError
+class Wrong(ValueError): pass
+class Bare: pass
+def later(): raise NotImplementedError("x")
+text = "# no comment"
+"##;
+    same(
+        &facts("a.py", text),
+        &[
+            "comment 3-3 behind # behind",
+            "comment 5-5 # alone",
+            "import 2 os.path []",
+            "import 2 sys []",
+            "import 3 .a [b, d]",
+            "import 4 x []",
+            "idle 6 empty: -",
+            "idle 8 dots: -",
+            "idle 9 none: {}",
+            "idle 12 area declares: -",
+            "idle 15 a declares: -",
+            "idle 17 Wrong declares: -",
+            "idle 18 Bare: -",
+            "unfinished 16 declares raise NotImplementedError",
+            "unfinished 19 raise NotImplementedError(\"x\")",
+        ],
+    );
+}
+
+#[test]
+fn facts_of_javascript() {
+    let text = r##"
+import a, { b as c } from "./x"; /* two
+lines */
+export { d } from "y";
+const e = require('z');
+function empty() { // nothing
+}
+const none = () => null, real = () => a;
+class Box { constructor(private a: A) {} m() {} n() { return []; } }
+items.forEach(() => {});
+function later() { throw new Error("Not implemented yet"); }
+interface Shape { area(): number }
+"##;
+    same(
+        &facts("a.ts", text),
+        &[
+            "comment 2-3 behind /* two|lines */",
+            "comment 6-6 behind // nothing",
+            "import 2 ./x [b]",
+            "import 4 y [d]",
+            "import 5 z []",
+            "idle 6 empty: -",
+            "idle 8 none: null",
+            "idle 9 constructor declares: -",
+            "idle 9 m: -",
+            "idle 9 n: []",
+            "unfinished 11 throw new Error(\"Not implemented yet\");",
+        ],
+    );
+}
+
+#[test]
+fn facts_of_rust() {
+    let text = r##"
+//! Doc.
+use a::{self, b::{c, d as e}, f::*};
+use std::io;
+/// Of empty.
+fn empty() {}
+fn unit() -> Result<(), E> { Ok(()) }
+fn real() -> u8 { a }
+impl Drop for A { fn drop(&mut self) {} }
+trait T { fn on(&self) {} }
+fn later() -> u8 { todo!("x") }
+fn also() { panic!("not implemented") }
+fn fine() { panic!("bad input") }
+fn main() {}
+"##;
+    same(
+        &facts("a.rs", text),
+        &[
+            "comment 2-2 //! Doc.",
+            "comment 5-5 /// Of empty.",
+            "import 3 a []",
+            "import 3 a::b [c]",
+            "import 3 a::b [d]",
+            "import 3 a::f []",
+            "import 4 std [io]",
+            "idle 6 empty: -",
+            "idle 7 unit: Ok(())",
+            "idle 9 drop declares: -",
+            "idle 10 on declares: -",
+            "idle 14 main declares: -",
+            "unfinished 11 todo!(\"x\")",
+            "unfinished 12 panic!(\"not implemented\")",
+        ],
+    );
+}
+
+#[test]
+fn facts_of_go() {
+    let text = r##"
+package a
+import ("os"; q "x/y")
+// Empty does nothing.
+func Empty() {}
+func none() error { return nil }
+func two() (int, error) { return 0, nil }
+func real() int { return a }
+func (b *Box) later() { panic("TODO") }
+func main() {}
+"##;
+    same(
+        &facts("a.go", text),
+        &[
+            "comment 4-4 // Empty does nothing.",
+            "import 3 os []",
+            "import 3 x/y []",
+            "idle 5 Empty: -",
+            "idle 6 none: nil",
+            "idle 7 two: 0, nil",
+            "idle 10 main declares: -",
+            "unfinished 9 panic(\"TODO\")",
+        ],
+    );
+}
+
+#[test]
+fn mutations_change_the_meaning_of_sources_and_leave_them_readable() {
+    for (path, text, due) in [
+        (
+            "a.py",
+            "def f(a, b):\n    if a < b and not a: g(a)\n    if b: return a + 1\n    return True\ndef test_f(): assert 1 < 2\n",
+            "a < b -> a <= b; a < b and not a -> a < b or not a; g(a) -> pass; if b: return a + 1 -> if not (b): return a + 1; return a + 1 -> return None; a + 1 -> a - 1; 1 -> 2; return True -> return None; True -> False",
+        ),
+        (
+            "a.js",
+            "function f(a) { if (a === 1 || !a) { g(a); } return a ? 'x' + a : false; }\n",
+            "a === 1 -> a !== 1; 1 -> 2; a === 1 || !a -> a === 1 && !a; g(a); -> {}; return a ? 'x' + a : false; -> return undefined;; false -> true",
+        ),
+        (
+            "a.rs",
+            "fn f(a: u8) -> bool { if g(a) { h(); } a >= 3 }\n#[test]\nfn t() { assert!(f(3)); h(); }\n",
+            "if g(a) { h(); } -> if !(g(a)) { h(); }; h(); -> {}; a >= 3 -> a > 3; 3 -> 4",
+        ),
+        (
+            "a.go",
+            "package a\nfunc f(a int) int { if a != 2 { g(a) }; return a * 3 }\n",
+            "a != 2 -> a == 2; 2 -> 3; g(a) -> {}; a * 3 -> a / 3; 3 -> 4",
+        ),
+    ] {
+        let source = Source::parse(path, text.as_bytes()).unwrap();
+        let mutations = source.mutations();
+        let shown: Vec<&str> = mutations.iter().map(|mutation| mutation.shown.as_str()).collect();
+        assert_eq!(shown.join("; "), due, "{path}");
+        for mutation in mutations {
+            let changed = mutation.apply(text);
+            assert_ne!(changed, text);
+            assert!(Source::parse(path, changed.as_bytes()).is_ok(), "{path}: {changed}");
+        }
+    }
+}
