@@ -36,8 +36,8 @@ pub fn is_test(path: &str) -> bool {
         }
         Language::JavaScript => {
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-            stem.ends_with(".test")
-                || stem.ends_with(".spec")
+            let kind = stem.rsplit_once('.').map(|(_, kind)| kind);
+            matches!(kind, Some("test" | "spec"))
                 || dirs.any(|dir| matches!(dir, "__tests__" | "test" | "tests"))
         }
         Language::Rust => dirs.any(|dir| dir == "tests"),
@@ -63,7 +63,11 @@ pub fn is_source(path: &str, roots: &[String]) -> bool {
     }
     let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
     // Declarations describe what is elsewhere.
-    let declares = name.ends_with(".d.ts") || name.ends_with(".pyi");
+    let mut ends = name.rsplit('.');
+    let declares = match ends.next() {
+        Some("ts" | "mts" | "cts") => ends.next() == Some("d"),
+        end => end == Some("pyi"),
+    };
     let builds = matches!(name, "setup.py" | "build.rs" | "noxfile.py")
         || (language == Language::JavaScript && dirs.is_empty() && name.contains(".config."));
     !declares && !builds && !dirs.split('/').any(|dir| NOT_SOURCE.contains(&dir))

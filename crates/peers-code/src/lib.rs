@@ -4,19 +4,23 @@
 //! Nothing here opens a file or starts a process: texts come in, facts go out, so that a caller may read the committed
 //! tree and nothing else. What cannot be read is an error with a line, never an empty answer.
 
+mod codemap;
 mod facts;
 mod language;
 mod layout;
 mod mutate;
 mod packs;
+mod recon;
 mod source;
 mod symbol;
 mod testing;
 
+pub use codemap::{CodeMap, DIGEST_BYTES, Entry, Listed, Outlines, codemap};
 pub use facts::{Comment, Idle, Import, Unfinished};
 pub use language::{Language, UnknownLanguage};
 pub use layout::{is_source, is_test, module_name};
 pub use mutate::{Mutation, MutationKind};
+pub use recon::{DOCS, RECON_BYTES, TreeFile, recon};
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
 pub use testing::{Skip, SkipKind, Test};

@@ -236,7 +236,8 @@ mod tests {
         for path in ["a.py", "a.js", "a.ts", "a.rs", "a.go"] {
             assert!(Source::parse(path, deep.as_bytes()).is_err(), "{path}");
         }
-        let classes: String = (0..2_000).map(|n| format!("{}class A{n}:\n", " ".repeat(n))).collect();
+        let class = |n| format!("{}class A{n}:\n", " ".repeat(n));
+        let classes = (0..2_000).map(class).collect::<Vec<_>>().concat();
         assert!(
             Source::parse_loosely("a.py", classes.as_bytes())
                 .is_ok_and(|source| !source.symbols().is_empty())

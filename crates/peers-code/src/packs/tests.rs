@@ -115,7 +115,7 @@ export { other } from "./other.js";
 
 #[test]
 fn typescript() {
-    let text = r#"
+    let text = r"
 export interface Shape<T> { area(): number }
 export type Id = string | number;
 export enum Color { Red }
@@ -128,7 +128,7 @@ export namespace deep { export function inside(a: number) {} }
 declare function ambient(x: string): void;
 export function over(a: string): string;
 export function over(a: any): any { return a; }
-"#;
+";
     same(
         &symbols("a.ts", text),
         &[
@@ -151,7 +151,7 @@ export function over(a: any): any { return a; }
 
 #[test]
 fn rust() {
-    let text = r#"
+    let text = r"
 //! Doc.
 pub const LIMIT: usize = 3;
 /// A box.
@@ -171,7 +171,7 @@ macro_rules! say { () => {}; }
 #[cfg(test)]
 mod tests { fn helper() {} }
 pub fn last() {}
-"#;
+";
     same(
         &symbols("a.rs", text),
         &[
@@ -196,7 +196,7 @@ pub fn last() {}
 
 #[test]
 fn go() {
-    let text = r#"
+    let text = r"
 package a
 
 const Limit, low = 3, 4
@@ -212,7 +212,7 @@ type Alias = Box[int]
 func (b *Box[T]) Size(unit, other string, rest ...int) (int, error) { return 1, nil }
 func (b Box[T]) own() {}
 func Run(f func(x int) int) {}
-"#;
+";
     same(
         &symbols("a.go", text),
         &[
@@ -517,7 +517,7 @@ text = "# no comment"
 
 #[test]
 fn facts_of_javascript() {
-    let text = r##"
+    let text = r#"
 import a, { b as c } from "./x"; /* two
 lines */
 export { d } from "y";
@@ -529,7 +529,7 @@ class Box { constructor(private a: A) {} m() {} n() { return []; } }
 items.forEach(() => {});
 function later() { throw new Error("Not implemented yet"); }
 interface Shape { area(): number }
-"##;
+"#;
     same(
         &facts("a.ts", text),
         &[
@@ -550,7 +550,7 @@ interface Shape { area(): number }
 
 #[test]
 fn facts_of_rust() {
-    let text = r##"
+    let text = r#"
 //! Doc.
 use a::{self, b::{c, d as e}, f::*};
 use std::io;
@@ -564,7 +564,7 @@ fn later() -> u8 { todo!("x") }
 fn also() { panic!("not implemented") }
 fn fine() { panic!("bad input") }
 fn main() {}
-"##;
+"#;
     same(
         &facts("a.rs", text),
         &[
@@ -588,7 +588,7 @@ fn main() {}
 
 #[test]
 fn facts_of_go() {
-    let text = r##"
+    let text = r#"
 package a
 import ("os"; q "x/y")
 // Empty does nothing.
@@ -598,7 +598,7 @@ func two() (int, error) { return 0, nil }
 func real() int { return a }
 func (b *Box) later() { panic("TODO") }
 func main() {}
-"##;
+"#;
     same(
         &facts("a.go", text),
         &[

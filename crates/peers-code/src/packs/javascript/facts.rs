@@ -37,11 +37,13 @@ pub(super) fn import(node: Node<'_>, text: &str, out: &mut Vec<Import>) {
 
 pub(super) fn idle(node: Node<'_>, text: &str) -> Option<Idle> {
     let named = match node.kind() {
-        "function_declaration" | "generator_function_declaration" | "method_definition" => node,
+        "function_declaration"
+        | "generator_function_declaration"
+        | "method_definition"
+        | "class_declaration" => node,
         "arrow_function" | "function_expression" => node
             .parent()
             .filter(|parent| matches!(parent.kind(), "variable_declarator" | "public_field_definition"))?,
-        "class_declaration" => node,
         _ => return None,
     };
     let body = node.child_by_field_name("body")?;

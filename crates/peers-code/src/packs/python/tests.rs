@@ -81,8 +81,7 @@ fn marker(out: &Tests<'_>, node: Node<'_>) -> Option<(SkipKind, Option<String>)>
     let (kind, place) = match name {
         "skip" => (SkipKind::Skip, 0),
         "skipIf" | "skipUnless" | "skipif" => (SkipKind::Conditional, 1),
-        "xfail" => (SkipKind::MayFail, usize::MAX),
-        "expectedFailure" => (SkipKind::MayFail, usize::MAX),
+        "xfail" | "expectedFailure" => (SkipKind::MayFail, usize::MAX),
         _ => return None,
     };
     // A `skip` of something that has nothing to do with tests.
@@ -98,12 +97,11 @@ fn reason(out: &Tests<'_>, call: Node<'_>, place: usize) -> Option<String> {
         argument.kind() == "keyword_argument"
             && matches!(out.field(*argument, "name"), Some("reason" | "msg"))
     });
-    let value = match named {
-        Some(named) => named.child_by_field_name("value")?,
-        None => {
-            let mut plain = children(arguments).filter(|argument| argument.kind() != "keyword_argument");
-            plain.nth(place)?
-        }
+    let value = if let Some(named) = named {
+        named.child_by_field_name("value")?
+    } else {
+        let mut plain = children(arguments).filter(|argument| argument.kind() != "keyword_argument");
+        plain.nth(place)?
     };
     literal(out, value)
 }
@@ -148,7 +146,7 @@ fn inside(out: &Tests<'_>, node: Node<'_>) -> (String, bool) {
         match node.kind() {
             "function_definition" | "class_definition" => names.extend(out.field(node, "name")),
             "if_statement" | "except_clause" | "conditional_expression" if names.is_empty() => {
-                conditional = true
+                conditional = true;
             }
             _ => {}
         }
