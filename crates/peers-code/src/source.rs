@@ -76,7 +76,7 @@ impl<'t> Source<'t> {
         }
         let text = str::from_utf8(bytes).map_err(|error| {
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            Unreadable::NotUtf8(1 + good.iter().filter(|byte| **byte == b'\n').count())
+            Unreadable::NotUtf8(good.split(|byte| *byte == b'\n').count())
         })?;
         let tree = PARSER.with_borrow_mut(|parser| {
             parser.set_language(&grammar.load()).ok()?;
@@ -110,7 +110,7 @@ impl<'t> Source<'t> {
     pub fn tests(&self) -> (Vec<Test>, Vec<Skip>) {
         let mut out = Tests::new(self.text);
         packs::of(self.grammar).tests(self.root(), &mut out);
-        (out.tests, out.skips)
+        (out.found, out.skips)
     }
 
     /// The comments of the file; documentation strings of Python are none.

@@ -56,13 +56,13 @@ pub struct Skip {
 /// Collects the tests and markers of a file.
 pub(crate) struct Tests<'t> {
     pub(crate) text: &'t str,
-    pub(crate) tests: Vec<Test>,
+    pub(crate) found: Vec<Test>,
     pub(crate) skips: Vec<Skip>,
 }
 
 impl<'t> Tests<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, tests: Vec::new(), skips: Vec::new() }
+        Self { text, found: Vec::new(), skips: Vec::new() }
     }
 
     pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
@@ -92,7 +92,7 @@ impl<'t> Tests<'t> {
             found == Assertion::Hint
         });
         let (line, end) = (line(node), node.end_position().row + 1);
-        self.tests.push(Test { path, line, end, body: body.byte_range(), asserts, expects_error });
+        self.found.push(Test { path, line, end, body: body.byte_range(), asserts, expects_error });
     }
 
     pub(crate) fn skip(

@@ -59,7 +59,7 @@ fn function(out: &mut Tests<'_>, node: Node<'_>, attributes: &[Node<'_>], prefix
         out.skip(kind, *attribute, path.clone(), reason, Some(node));
     }
     out.test(path, node, body, assertion);
-    if let Some(test) = out.tests.last_mut().filter(|_| panics) {
+    if let Some(test) = out.found.last_mut().filter(|_| panics) {
         test.expects_error = true;
         test.asserts.push("should_panic".to_owned());
     }
