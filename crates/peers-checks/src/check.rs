@@ -1,10 +1,9 @@
 //! The table of checks, their names and their own flags.
 
-use peers_model::check::{ArgKind, ArgSpec, Args, CheckSpec, UsageError};
+use peers_model::check::{ArgSpec, Args, CheckSpec, NAMES, UsageError};
 use peers_sys::{clock, digest, term, yaml};
-use serde_json::{Value, json};
 
-use crate::checks::{bug_ledger, self_review};
+use crate::checks::{bug_ledger, commented_code, idle, mock_in_impl, self_review, skip_reasons, three_class};
 use crate::cx::CheckCx;
 use crate::report::{Outcome, Report};
 
@@ -31,8 +30,16 @@ impl Check {
     }
 }
 
-const REGISTRY: &[Check] = &[self_review::CHECK, bug_ledger::CHECK];
-const NAMES: [&str; 2] = ["self-review", "bug-ledger"];
+const REGISTRY: &[Check] = &[
+    self_review::CHECK,
+    bug_ledger::CHECK,
+    skip_reasons::CHECK,
+    three_class::CHECK,
+    idle::NO_EMPTY_BODIES,
+    idle::STUB_RETURNS,
+    commented_code::CHECK,
+    mock_in_impl::CHECK,
+];
 
 /// All checks.
 #[must_use]
@@ -60,37 +67,6 @@ pub fn find(name: &str) -> Result<&'static Check, UsageError> {
             NAMES.join(", ")
         ))
     })
-}
-
-/// All checks with their flags, for a terminal. Ends in a newline.
-#[must_use]
-pub fn list_text() -> String {
-    let width = NAMES.iter().map(|name| name.len()).max().unwrap_or_default();
-    let mut lines = Vec::new();
-    for check in REGISTRY {
-        lines.push(format!("{:<width$}  {}", check.name, check.about));
-        lines.extend(check.args.iter().map(|arg| format!("{:<width$}    --{}: {}", "", arg.name, arg.about)));
-    }
-    lines.join("\n") + "\n"
-}
-
-/// The same for programs, schema `peers.checks/1`, one line without its end.
-#[must_use]
-pub fn list_json() -> String {
-    let arg = |arg: &ArgSpec| match arg.kind {
-        ArgKind::OnByDefault => json!({"name": arg.name, "about": arg.about, "default": true}),
-        ArgKind::OneOf(values) => json!({"name": arg.name, "about": arg.about, "values": values}),
-    };
-    let checks: Vec<Value> = REGISTRY
-        .iter()
-        .map(|check| {
-            let args: Vec<Value> = check.args.iter().map(arg).collect();
-            json!({"name": check.name, "about": check.about, "args": args})
-        })
-        .collect();
-    let mut list = json!({"schema": "peers.checks/1", "checks": checks});
-    list.sort_all_objects();
-    list.to_string()
 }
 
 /// `name` without the mode that old goals put before it (`audit:self-review`).
@@ -145,15 +121,6 @@ mod tests {
             let tame = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
             assert!(check.name.bytes().all(tame) && !check.name.starts_with('-'));
         }
-    }
-
-    #[test]
-    fn the_list_has_every_check_with_its_flags() {
-        let text = list_text();
-        assert!(text.starts_with("self-review  Every handoff"), "{text}");
-        assert!(text.contains("\n               --min-severity: "), "{text}");
-        let json: Value = serde_json::from_str(&list_json()).unwrap();
-        assert_eq!(json["checks"][1]["args"][0]["values"][0], "crit");
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::error::Error as StdError;
 use std::path::Path;
 
 use peers_core::classify_path::TestPaths;
-use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, WALK_CAP};
+use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, TreeItem, WALK_CAP};
 use peers_model::CommitId;
+use peers_model::config::{Checks, Config};
 use peers_store::layout::peers;
 use peers_store::load::{self, Source};
 use peers_store::{FsDisk, accept, project};
@@ -73,6 +74,7 @@ pub struct CheckCx {
     base: Option<CommitId>,
     recorded: Recorded,
     tests: TestPaths,
+    settings: Checks,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -107,9 +109,10 @@ impl CheckCx {
         let repo = repo.ok();
         let control = control.filter(|control| control.facts().has(&head));
         let explicit = base.map(|name| named(repo.as_ref(), name)).transpose()?;
-        let tests = store.as_deref_mut().map(accepted_tests).unwrap_or_default();
+        let config = store.as_deref_mut().and_then(accepted_config).unwrap_or_default();
+        let tests = TestPaths::new(&config.bug_hunt.test_globs);
         let (recorded, stored_base) = recorded(store);
-        let mut cx = Self { repo, control, head, base: None, recorded, tests };
+        let mut cx = Self { repo, control, head, base: None, recorded, tests, settings: config.checks };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -128,6 +131,32 @@ impl CheckCx {
     #[must_use]
     pub fn tests(&self) -> &TestPaths {
         &self.tests
+    }
+
+    /// What checks look at, by the operator's configuration.
+    #[must_use]
+    pub fn settings(&self) -> &Checks {
+        &self.settings
+    }
+
+    /// The files of the commit that is judged, by path.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a tree that cannot be read.
+    pub(crate) fn files(&self) -> Result<Vec<TreeItem>, CouldNot> {
+        self.facts()?.list_tree(&self.head).map_err(|e| CouldNot::git("list the files", &e))
+    }
+
+    /// The bytes of one of them, at most `cap`.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for an object that is missing or larger.
+    pub(crate) fn read(&self, path: &str, cap: usize) -> Result<Vec<u8>, CouldNot> {
+        let found = self.facts()?.read_blob(&self.head, path, cap);
+        let found = found.map_err(|e| CouldNot::git(&format!("read {}", term::line(path, 200)), &e))?;
+        found
+            .map(|blob| blob.bytes)
+            .ok_or_else(|| CouldNot::new(format!("there is no file {}", term::line(path, 200))))
     }
 
     /// The commits, from the place that can be trusted most.
@@ -225,10 +254,9 @@ fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
 
 /// What else are tests, by the configuration that was accepted. Without one that can be read nothing is:
 /// then less counts as a test, and a check is red too often rather than never.
-fn accepted_tests(disk: &mut FsDisk) -> TestPaths {
+fn accepted_config(disk: &mut FsDisk) -> Option<Config> {
     let bytes = accept::read_bytes(disk, peers::CONFIG).ok().flatten().unwrap_or_default();
-    let config = load::decode(Source::Config, &bytes).and_then(load::load_config);
-    config.map(|config| TestPaths::new(&config.bug_hunt.test_globs)).unwrap_or_default()
+    load::decode(Source::Config, &bytes).and_then(load::load_config).ok()
 }
 
 /// The commit that a name of the command line means.

@@ -11,11 +11,12 @@ mod checks;
 mod cx;
 mod ledger;
 mod report;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 pub use attribution::{Attribution, OpenTurn};
-pub use check::{Check, find, list_json, list_text, names, registry, run, without_mode};
+pub use check::{Check, find, names, registry, run, without_mode};
 pub use cx::{Asked, CheckCx, CouldNot};
 pub use ledger::{LedgerReading, read as read_ledger};
 pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};

@@ -3,6 +3,7 @@
 mod bug_ledger;
 mod cx;
 mod self_review;
+mod sources;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

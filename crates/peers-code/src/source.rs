@@ -153,6 +153,23 @@ impl<'t> Source<'t> {
         (idle, unfinished)
     }
 
+    /// How many statements the file has, those within others counted too.
+    #[must_use]
+    pub fn statements(&self) -> usize {
+        let mut count = 0;
+        self.each(|node| {
+            let kind = node.kind();
+            let is_statement = kind.ends_with("_statement")
+                || kind.ends_with("_declaration")
+                || matches!(
+                    kind,
+                    "function_definition" | "class_definition" | "function_item" | "macro_invocation"
+                );
+            count += usize::from(is_statement && kind != "block_statement");
+        });
+        count
+    }
+
     pub(crate) fn grammar(&self) -> Grammar {
         self.grammar
     }

@@ -18,8 +18,12 @@ pub struct ArgSpec {
 pub enum ArgKind {
     /// `--name`, `--no-name`, `--name=true`, `--name=false`; on unless said otherwise.
     OnByDefault,
+    /// The same; off unless said otherwise.
+    OffByDefault,
     /// `--name VALUE` or `--name=VALUE`, one of these.
     OneOf(&'static [&'static str]),
+    /// `--name N` or `--name=N`, a whole number; this one unless said otherwise.
+    Number(u32),
 }
 
 /// A check and its own flags.
@@ -55,8 +59,77 @@ pub const BUG_LEDGER: CheckSpec = CheckSpec {
     reads_record: false,
 };
 
+/// Of checks that give advice: their findings fail a goal only where it asks for that.
+const STRICT: ArgSpec =
+    ArgSpec { name: "strict", about: "Fail where there are findings", kind: ArgKind::OffByDefault };
+
+/// `skip-reasons`.
+pub const SKIP_REASONS: CheckSpec = CheckSpec {
+    name: "skip-reasons",
+    args: &[ArgSpec {
+        name: "min-len",
+        about: "Characters that a reason has at least (default: 20)",
+        kind: ArgKind::Number(20),
+    }],
+    reads_record: false,
+};
+
+/// `three-class`.
+pub const THREE_CLASS: CheckSpec = CheckSpec {
+    name: "three-class",
+    args: &[ArgSpec {
+        name: "min-lines",
+        about: "Lines that a source file has at least to need tests (default: 50)",
+        kind: ArgKind::Number(50),
+    }],
+    reads_record: false,
+};
+
+/// `no-empty-bodies`.
+pub const NO_EMPTY_BODIES: CheckSpec = CheckSpec { name: "no-empty-bodies", args: &[], reads_record: false };
+
+/// `stub-returns`.
+pub const STUB_RETURNS: CheckSpec = CheckSpec { name: "stub-returns", args: &[STRICT], reads_record: false };
+
+/// `commented-code`.
+pub const COMMENTED_CODE: CheckSpec = CheckSpec {
+    name: "commented-code",
+    args: &[
+        ArgSpec {
+            name: "min-run",
+            about: "Lines of comments in a row that count (default: 4)",
+            kind: ArgKind::Number(4),
+        },
+        STRICT,
+    ],
+    reads_record: false,
+};
+
+/// `mock-in-impl`.
+pub const MOCK_IN_IMPL: CheckSpec = CheckSpec { name: "mock-in-impl", args: &[STRICT], reads_record: false };
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 2] = [SELF_REVIEW, BUG_LEDGER];
+pub const CHECKS: [CheckSpec; 8] = [
+    SELF_REVIEW,
+    BUG_LEDGER,
+    SKIP_REASONS,
+    THREE_CLASS,
+    NO_EMPTY_BODIES,
+    STUB_RETURNS,
+    COMMENTED_CODE,
+    MOCK_IN_IMPL,
+];
+
+/// Their names.
+pub const NAMES: [&str; CHECKS.len()] = {
+    let mut names = [""; CHECKS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = CHECKS[at].name;
+        at += 1;
+    }
+    names
+};
 
 /// The check of this name.
 #[must_use]
@@ -94,11 +167,19 @@ impl Args {
                 return Err(bad(&format!("there is no flag `--{name}` (its own: {})", own.join(", "))));
             };
             let value = match spec.kind {
-                ArgKind::OnByDefault => match (value, negated) {
+                ArgKind::OnByDefault | ArgKind::OffByDefault => match (value, negated) {
                     (None | Some("true"), false) => "true".to_owned(),
                     (None, true) | (Some("false"), false) => "false".to_owned(),
                     _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
                 },
+                ArgKind::Number(_) => {
+                    let given =
+                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
+                    match given.filter(|given| given.parse::<u32>().is_ok()) {
+                        Some(given) => given.to_owned(),
+                        None => return Err(bad(&format!("`--{name}` takes a whole number"))),
+                    }
+                }
                 ArgKind::OneOf(words_allowed) => {
                     let given =
                         if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
@@ -127,10 +208,28 @@ impl Args {
         &self.given
     }
 
-    /// Whether a switch is on.
+    /// Whether a switch that is on by default is on.
     #[must_use]
     pub fn is_on(&self, name: &str) -> bool {
         self.value(name) != Some("false")
+    }
+
+    /// Whether a switch that is off by default was turned on.
+    #[must_use]
+    pub fn is_asked(&self, name: &str) -> bool {
+        self.value(name) == Some("true")
+    }
+
+    /// The number of a flag, as given or by default.
+    #[must_use]
+    pub fn number(&self, spec: &CheckSpec, name: &str) -> usize {
+        let default = spec.args.iter().find(|arg| arg.name == name).map(|arg| arg.kind);
+        let given = self.value(name).and_then(|value| value.parse().ok());
+        let default = || match default {
+            Some(ArgKind::Number(default)) => usize::try_from(default).ok(),
+            _ => None,
+        };
+        given.or_else(default).unwrap_or_default()
     }
 
     /// The value of a flag, if it was given.
@@ -176,10 +275,6 @@ mod tests {
 
     #[test]
     fn the_names_are_those_that_goals_may_use() {
-        let mut names = CHECKS.map(|spec| spec.name);
-        names.sort_unstable();
-        let mut known = crate::goal::CHECK_NAMES;
-        known.sort_unstable();
-        assert_eq!(names.as_slice(), known.as_slice());
+        assert_eq!(crate::goal::CHECK_NAMES, CHECKS.map(|spec| spec.name));
     }
 }

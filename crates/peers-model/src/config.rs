@@ -16,7 +16,7 @@ use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
-pub(crate) use check::{argument, not_an_argument, pattern, reserved, variable};
+pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::ToolSpec;
 pub use values::{PositiveUsd, Rate};
@@ -31,6 +31,11 @@ const PATTERNS: Shape =
     Shape::Maybe(&Shape::List { of: &Shape::Text(Text { most: 1024, ..TEXT }), least: 0, most: 50 });
 const TEST_GLOBS: Shape = Shape::List {
     of: &Shape::Text(Text { most: 1024, wrong: Some(pattern), ..FILLED }),
+    least: 0,
+    most: 100,
+};
+const LAYOUT: Shape = Shape::List {
+    of: &Shape::Text(Text { most: 1024, wrong: Some(directory), ..FILLED }),
     least: 0,
     most: 100,
 };
@@ -68,6 +73,8 @@ keys! {
         pipeline_gates: bool = false,
         /// The bug ledger.
         bug_hunt: BugHunt = BugHunt::default(),
+        /// What the built-in checks look at.
+        checks: Checks = Checks::default(),
         /// Further attempts after a failed turn before the next peer takes over.
         max_retries: u32 = 1,
         /// Ticks until a degraded peer gets one recovery turn; 0 = never.
@@ -97,7 +104,6 @@ keys! {
         "research" => "this version has no research workflow yet: remove `research`",
         "notify" => "this version has no `notify` yet: act on the exit code of `peers run`",
         "sandbox" => "this version has no `sandbox` yet; what children get of the environment stands in your own ~/.config/peers/sandbox.yaml",
-        "checks" => "this version has no `checks` yet: give a check its `args` in goals.yaml",
         "dirty" => "this version has no `dirty` yet: uncommitted changes are kept and told",
     }
     either ["peers", "tools"]
@@ -342,6 +348,17 @@ keys! {
     pub struct BugHunt: Default {
         /// Further files that are tests, besides those that are known by their names and directories.
         test_globs: Vec<String> as TEST_GLOBS = Vec::new(),
+    }
+}
+
+keys! {
+    /// What the built-in checks look at.
+    #[derive(PartialEq, Eq)]
+    pub struct Checks: Default {
+        /// Directories of the sources, from the top of the repository; empty: by the rules of each language.
+        layout: Vec<String> as LAYOUT = Vec::new(),
+        /// A check that finds no source file passes; else it fails, since it looked at nothing.
+        allow_empty: bool = false,
     }
 }
 

@@ -300,8 +300,8 @@ pub const SHIPPED_GATES: [&str; 3] = ["self-review-on-handoff", "bug-hunt-clean"
 /// The gate of a new file that is always red, until it is replaced.
 pub const PLACEHOLDER: &str = "placeholder-replace-me";
 
-/// The built-in checks that goals may name (`peers-checks` has them, and a test that this list is right).
-pub const CHECK_NAMES: [&str; 2] = ["bug-ledger", "self-review"];
+/// The built-in checks that goals may name.
+pub const CHECK_NAMES: [&str; crate::check::NAMES.len()] = crate::check::NAMES;
 
 /// A goals file that parses but makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

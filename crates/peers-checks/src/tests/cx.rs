@@ -137,7 +137,7 @@ fn a_check_writes_nothing() {
     let asked = Asked { control: Some(control), ..world.asked() };
     let cx = CheckCx::open(asked, Some(&mut world.disk())).unwrap();
     for name in crate::names() {
-        assert_eq!(run(name, &cx, &[]).unwrap().exit_code(), 0, "{name}");
+        assert!(run(name, &cx, &[]).unwrap().exit_code() <= 1, "{name}");
     }
     assert_eq!(listing(world.dir.path()), before);
 }

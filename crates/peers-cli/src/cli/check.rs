@@ -149,6 +149,8 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
     let checks = peers_checks::registry();
     let kind = |kind: ArgKind| match kind {
         ArgKind::OnByDefault => "[on]".to_owned(),
+        ArgKind::OffByDefault => "[off]".to_owned(),
+        ArgKind::Number(default) => format!("N [{default}]"),
         ArgKind::OneOf(words) => words.join("|"),
     };
     if as_json {
@@ -175,6 +177,8 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                 ArgKind::OnByDefault => {
                     vec![format!("  --no-{name}"), format!("{about}: on unless this switches it off")]
                 }
+                ArgKind::OffByDefault => vec![format!("  --{name}"), about.to_owned()],
+                ArgKind::Number(_) => vec![format!("  --{name} N"), about.to_owned()],
                 ArgKind::OneOf(words) => {
                     vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
                 }

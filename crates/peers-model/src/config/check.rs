@@ -56,6 +56,14 @@ pub(crate) fn pattern(glob: &str) -> Option<String> {
     Some(what.to_owned())
 }
 
+/// Why a path cannot be a directory of the repository.
+pub(crate) fn directory(path: &str) -> Option<String> {
+    let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    let odd = path.contains(['*', '?', '\0', '\n', '\r']);
+    (leads_out || odd)
+        .then(|| "is not a directory written from the top of the repository, such as `src`".to_owned())
+}
+
 /// A file whose keys are right by themselves and make no sense together.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{at}: {what}")]
