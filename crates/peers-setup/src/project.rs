@@ -117,7 +117,6 @@ pub fn create(
     let mut filler = Filler::new(asked, env, notices);
     match site {
         Site::New { parent, name, path } => {
-            filler.told_nested(&path);
             let name = name.as_os_str();
             aside::sweep(&parent, name, filler.now());
             let aside = Aside::make(&parent, name)?;

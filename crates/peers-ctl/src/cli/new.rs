@@ -229,10 +229,10 @@ impl Site {
             ..Project::new(self.name.clone(), &self.path, None, clock::now())
         };
         project.check().map_err(|invalid| CommandError::usage(invalid.to_string()))?;
-        roster::free(config, &self.name, args.replace_registration).map_err(failed)?;
         let loaded = ctl.registry(config)?;
-        let others = loaded.registry.projects().filter(|known| known.name != self.name);
-        unknown(&self.path, others)
+        let gives_way = |known: &&Project| args.replace_registration && known.name == self.name;
+        unknown(&self.path, loaded.registry.projects().filter(|known| !gives_way(known)))?;
+        roster::free(config, &self.name, args.replace_registration).map_err(failed)
     }
 
     fn cx(&self, ctl: &Ctl) -> Cx {
