@@ -92,13 +92,13 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         let accepted = site.accepted_bytes[0].as_deref();
         site.configured = Some(configure(accepted, &options.agents, &options.settings)?);
     }
-    site.propose(options, env)?;
-    site.refuse_other(options)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
+    site.propose(env)?;
+    site.refuse_other(options)?;
     if options.task.is_some() {
         site.template.text = goals_with_task(&site.template.text);
     }
-    if site.template.asked {
+    if !site.template.asked.is_empty() {
         site.refuse_other_goals(options)?;
     }
     site.lay_down(options, env, clock::now())
@@ -291,8 +291,8 @@ impl Site {
     }
 
     /// Writes what fits this machine and this repository into a configuration that is new: the model of codex,
-    /// and the usual `setup` for the command of the tests.
-    fn propose(&mut self, options: &InitOptions, env: &Env) -> Result<(), ScaffoldError> {
+    /// and the usual `setup` for the commands of the gates.
+    fn propose(&mut self, env: &Env) -> Result<(), ScaffoldError> {
         let there = match &self.kept {
             Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
             None => false,
@@ -306,9 +306,12 @@ impl Site {
             self.configured = Some(text);
             self.proposed.push(said);
         }
-        let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
+        let commands: Vec<&str> = self.template.asked.iter().map(String::as_str).collect();
+        if commands.is_empty() {
+            return Ok(());
+        }
         let base = self.configured.as_deref().unwrap_or(CONFIG);
-        let proposed = setup::usual(&self.work, &[cmd], &setup::installed(env));
+        let proposed = setup::usual(&self.work, &commands, &setup::installed(env));
         if let Some((line, text)) =
             proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
         {
@@ -585,7 +588,7 @@ impl Site {
     ) -> Result<Laid, ScaffoldError> {
         let configured = match name {
             peers::CONFIG => self.configured.as_ref(),
-            _ => Some(&self.template.text).filter(|_| self.template.asked),
+            _ => Some(&self.template.text).filter(|_| !self.template.asked.is_empty()),
         };
         if let Some(bytes) = self.there(name)? {
             let laid = configured.map_or(template, String::as_str);
