@@ -45,6 +45,22 @@ fn a_gate_that_is_green_here_alone_parks_before_a_turn_and_says_what_to_write() 
 }
 
 #[test]
+fn a_gate_whose_command_is_found_nowhere_stops_each_start_before_a_turn_until_it_is() {
+    let mut bench = tried(Gate::NotFound);
+    let unjudged = StopReason::Unjudged("own".parse().unwrap());
+    assert_eq!((bench.run(), bench.run()), (unjudged.clone(), unjudged));
+    assert_eq!((trials(&bench).len(), bench.ticks().len()), (2, 0));
+    assert!(detail(&bench).starts_with("its command cannot be run"), "{}", detail(&bench));
+    // Red for another cause is what agents mend, and what is still to be written is passed over on demand.
+    bench.gate("own", Gate::Red);
+    bench.cfg.max_ticks = Some(1);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.gate("own", Gate::NotFound);
+    bench.cfg.anyway = true;
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+}
+
+#[test]
 fn one_that_is_green_there_too_is_not_tried_again_and_still_proved() {
     let mut bench = tried(Gate::Green);
     assert_eq!(bench.run(), StopReason::Complete);
