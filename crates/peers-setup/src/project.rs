@@ -30,7 +30,7 @@ use self::fill::Filler;
 use self::site::{Git, Site};
 use super::detect::Language;
 use super::report::InitReport;
-use super::settings::PeerSetting;
+use super::settings::{Agents, PeerSetting};
 use super::{Existing, Gates, ScaffoldError, fault};
 
 /// What a project is to be.
@@ -55,6 +55,10 @@ pub struct ProjectOptions {
     pub language: Option<Language>,
     /// What the goals ask for.
     pub gates: Gates,
+    /// The tools of the peers in the configuration.
+    pub agents: Agents,
+    /// What `TASK.md` is to say.
+    pub task: Option<String>,
     /// Written into the entries of peers in the configuration.
     pub settings: Vec<PeerSetting>,
 }

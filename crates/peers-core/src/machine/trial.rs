@@ -87,10 +87,8 @@ pub(super) fn on_answer(
         |j: &&Judged| !j.verdict.is_pass() && !j.verdict.is_skipped() && is_green(&m.state, facts, &j.goal);
     let only_here: Vec<&Judged> = kept.iter().filter(missing).collect();
     // No turn mends a command that cannot be run anywhere. It was not tried, so that the next start tries it.
-    let not_run = kept.iter().find(|judged| {
-        let here = answer(&m.state, facts, &judged.goal).filter(|_| !cut);
-        [Some(*judged), here].iter().all(|judged| judged.is_some_and(|judged| is_not_run(judged)))
-    });
+    let here = |judged: &Judged| answer(&m.state, facts, &judged.goal).is_some_and(is_not_run);
+    let not_run = kept.iter().find(|judged| !cut && is_not_run(judged) && here(judged));
     let record = Record::Trial(TrialRecord {
         at: facts.key(),
         asked: asked.into_iter().filter(|id| not_run.is_none_or(|judged| judged.goal != *id)).collect(),

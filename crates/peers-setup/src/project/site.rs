@@ -14,7 +14,7 @@ use peers_sys::env::Env;
 
 use super::super::error::{quoted, shown};
 use super::super::settings::configure;
-use super::super::{Existing, ScaffoldError, gates, target};
+use super::super::{Existing, ScaffoldError, gates, target, task};
 use super::ProjectOptions;
 use super::aside::is_aside;
 use super::fill::{README, SPEC, readme};
@@ -66,7 +66,7 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
     }
     target::allowed(&path, env)?;
     refuse_nested(&path, parent.path())?;
-    configure(None, &[], &options.settings)?;
+    configure(None, &options.agents.tools(env), &options.settings)?;
     gates::of_nothing(&options.gates, options.language, &path)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
@@ -109,7 +109,10 @@ fn there(
     }
     let existing = existing(&path, &work, git, options, env)?;
     if git == Git::Absent {
-        configure(None, &[], &options.settings)?;
+        if let Some(task) = &options.task {
+            task::refuse_other(&work, task)?;
+        }
+        configure(None, &options.agents.tools(env), &options.settings)?;
         gates::goals(&options.gates, options.language, &work)?;
     } else {
         setup::would(&path, existing, options, env)?;
