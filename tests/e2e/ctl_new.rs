@@ -74,7 +74,7 @@ fn three_commands_lead_from_nothing_to_a_supervised_run_that_completes() {
     made.out_has("the repository that was there\n").out_has(", accepted; ");
     made.err_has("the gate `tests-pass`, which runs `test -f work.txt`");
     let next: Vec<_> = steps(&made);
-    assert!(next[0].starts_with("next: write what the agents are to do into TASK.md"), "{next:?}");
+    assert!(next[0].starts_with("next: write what the agents should do into TASK.md"), "{next:?}");
     assert_eq!(next[1..], ["then: `peers-ctl start repo`"]);
     assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
     assert_eq!(world.git(&["status", "--porcelain"]), "");

@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
         if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
             cx.out.talk(
-                "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
+                "write what the agents should do into TASK.md at the top of the repository and commit it; goals only say when it is done",
             );
         }
     }

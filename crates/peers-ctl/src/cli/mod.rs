@@ -124,7 +124,7 @@ struct Global {
     /// Trust the registry; do not look at the projects
     #[arg(long, global = true)]
     no_reconcile: bool,
-    #[arg(help = lasting!("Wait up to DURATION for another controller that is about the same project"))]
+    #[arg(help = lasting!("Wait up to DURATION while another `peers-ctl` works on the same project"))]
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     wait_lock: Duration,
 }

@@ -479,7 +479,7 @@ impl Told<'_> {
                 .is_ok_and(|stat| stat.is_some())
         };
         (!there("TASK.md") && !there("SPEC.md")).then(|| {
-            "write what the agents are to do into TASK.md at the top, and commit it; the goals only say when it is done"
+            "write what the agents should do into TASK.md at the top, and commit it; goals only say when it is done"
                 .into()
         })
     }

@@ -25,7 +25,7 @@ use super::widening::{self, Asked, To};
 /// and written to .peers/: a running loop never sees an unaccepted change. An invalid edit can be edited
 /// again; its copy is kept in the trusted store. If the editor fails, nothing changes.
 ///
-/// An edit that does more than demand more proof needs a `yes` typed on a terminal, since other processes
+/// An edit that also allows something new needs a `yes` typed on a terminal, since other processes
 /// can change the copy while you read it, or the digest that was printed for it: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -118,14 +118,12 @@ fn answered(
         match (text.is_empty(), &offer.tests) {
             (false, _) => break Some(text),
             (true, Some(tests)) => break Some(tests.clone()),
-            (true, None) => say("peers completes nothing without a gate; `make check`, say"),
+            (true, None) => say("peers needs a command that runs your tests, for example `make check`"),
         }
     };
     if !offer.has_task {
-        let question = format!(
-            "What the agents are to do: a text, or a file that says it ({NONE}: make the tests pass): "
-        );
-        let Some(text) = line(&question)? else { return Ok(None) };
+        let question = "What the agents should do, as text or as the name of a file [make the tests pass]: ";
+        let Some(text) = line(question)? else { return Ok(None) };
         args.task = Some(text).filter(|text| !text.is_empty() && text != NONE);
     }
     say(&format!("The same without questions: peers init {}", words(&args).join(" ")));
@@ -188,7 +186,7 @@ mod tests {
         let args = args.unwrap();
         assert_eq!(args.agents, [Agent::Opencode, Agent::Claude]);
         assert_eq!((args.test.as_deref(), args.task), (Some("make"), None));
-        assert!(shown.contains("known are claude") && shown.contains("without a gate"), "{shown}");
+        assert!(shown.contains("known are claude") && shown.contains("needs a command"), "{shown}");
         for n in 0..3 {
             assert!(held(offer(&[Agent::Claude], Some("x")), &["", "", ""][..n]).0.is_none(), "{n}");
         }
