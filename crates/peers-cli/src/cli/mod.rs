@@ -197,10 +197,12 @@ fn of_the_controller(error: &clap::Error) -> Option<String> {
 /// The command that was meant. Clap also offers aliases, which no help shows, and nothing for `rn`.
 fn misspelt(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    if peers_sys::env::args().get(1).is_none_or(|first| first != word.as_str()) {
+    let command = Cli::command();
+    let args = peers_sys::env::args();
+    let mut before = args.iter().take_while(|arg| *arg != word.as_str());
+    if before.any(|arg| command.find_subcommand(arg).is_some()) {
         return None;
     }
-    let command = Cli::command();
     let near = closest(word, command.get_subcommands().map(clap::Command::get_name))?;
     Some(format!("a similar subcommand exists: '{near}'"))
 }

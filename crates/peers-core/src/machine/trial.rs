@@ -187,7 +187,13 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
 
 /// The line of `setup` to write, on a line of its own, where it is known what installs what is missing.
 fn advice(cfg: &LoopConfig) -> String {
-    let line = |cmd| {
+    let line = |cmd: &String| {
+        // What ends a plain text within brackets is quoted.
+        let cmd = if cmd.contains(['[', ',', '{']) {
+            serde_json::Value::from(cmd.as_str()).to_string()
+        } else {
+            cmd.clone()
+        };
         format!(
             "\nTo install what is missing, replace `setup:` in config.yaml with `setup: {{commands: [{{cmd: {cmd}}}]}}`"
         )

@@ -42,6 +42,12 @@ fn a_gate_that_is_green_here_alone_parks_before_a_turn_and_says_what_to_write() 
         assert_eq!(trials(&bench)[0].only_here.len(), 1);
         assert!(bench.m.state.proofs.verdicts.is_empty(), "a trial proves nothing");
     }
+    // The line is one of YAML whatever the command is.
+    let mut bench = tried(Gate::ProofRed);
+    bench.cfg.setup_hint = Some("pip install -e '.[test]'".into());
+    assert_eq!(bench.run(), StopReason::ParkedProof);
+    let said = detail(&bench);
+    assert!(said.contains(r#"`setup: {commands: [{cmd: "pip install -e '.[test]'"}]}`"#), "{said}");
 }
 
 #[test]
