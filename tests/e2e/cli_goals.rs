@@ -455,7 +455,7 @@ fn what_is_changed_beside_the_editor_is_shown_and_not_accepted_without_a_yes() {
     let theirs = "echo '# mine' >> \"$1\"; sed -i 's/exit_code == 0/exit_code >= 0/' \"$1\"";
     let refused = edit(&world, theirs, &[]).exits(5);
     refused.out_has("passes when `exit_code >= 0` in place of `exit_code == 0`");
-    refused.err_has("needs a `yes` typed on a terminal");
+    refused.err_has("type `yes` on a terminal");
     assert_eq!(world.read(".peers/goals.yaml"), before);
     world.peers(&["verify"]).exits(1);
     // The digest is of this edit and of no other.

@@ -139,7 +139,7 @@ fn a_program_that_went_missing_during_a_run_is_named_at_its_end_as_by_the_status
     assert!(text.contains(agent.to_str().unwrap()), "{text}");
     assert!(done.err.contains(&format!("\nalert: {text}\n")), "{text}\n{}", done.err);
     let next = status["next_step"].as_str().unwrap();
-    assert!(next.starts_with("see to what a start would refuse for (`peers doctor` names it)"), "{next}");
+    assert!(next.starts_with("`peers doctor` shows what prevents a start; fix that"), "{next}");
     assert!(done.err.contains(&format!("\nhint: {next}\n")), "{next}\n{}", done.err);
 }
 

@@ -74,7 +74,7 @@ fn three_commands_lead_from_nothing_to_a_supervised_run_that_completes() {
     made.out_has("the repository that was there\n").out_has(", accepted; ");
     made.err_has("the gate `tests-pass`, which runs `test -f work.txt`");
     let next: Vec<_> = steps(&made);
-    assert!(next[0].starts_with("next: write what the agents are to do into TASK.md"), "{next:?}");
+    assert!(next[0].starts_with("next: write what the agents should do into TASK.md"), "{next:?}");
     assert_eq!(next[1..], ["then: `peers-ctl start repo`"]);
     assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
     assert_eq!(world.git(&["status", "--porcelain"]), "");
@@ -178,7 +178,7 @@ fn what_is_refused_writes_nothing() {
     std::fs::write(world.path("plan.md"), "# no plan\n").unwrap();
     world.write("src/x", "x");
     for (args, code, says) in [
-        (&["../repo"][..], 4, "there is a project `repo` already"),
+        (&["../repo"][..], 4, "is registered already, as `repo`"),
         (&["../repo", "--name", "other"], 4, "is registered already, as `repo`"),
         (&["../same", "--name", "other"], 4, "is registered already, as `repo`"),
         (&["../elsewhere"], 4, "is registered already, as `moved`"),
@@ -220,7 +220,7 @@ fn a_name_that_steers_a_terminal_reaches_none() {
 fn a_name_gives_way_where_that_is_asked_for_and_its_loop_does_not_run() {
     let world = World::repo();
     world.ctl(&["new", "."]).exits(0);
-    world.ctl(&["new", "./inner", "--name", "repo", "--replace-registration", "--label", "a=b"]).exits(0);
+    world.ctl(&["new", "../inner", "--name", "repo", "--replace-registration", "--label", "a=b"]).exits(0);
     assert_eq!(names(&world), ["repo"]);
     let made = world.ctl(&["new", ".", "--name", "outer", "--overwrite-peers", "--json"]).exits(0);
     let made = made.json("peers-ctl.new/1");
@@ -232,12 +232,12 @@ fn a_name_gives_way_where_that_is_asked_for_and_its_loop_does_not_run() {
 fn whether_a_loop_runs_is_looked_at_before_its_name_is_given_away() {
     let world = World::repo();
     world.ctl(&["new", "."]).exits(0);
-    let replace = ["new", "./inner", "--name", "repo", "--replace-registration"];
+    let replace = ["new", "../inner", "--name", "repo", "--replace-registration"];
     // Started by hand, so that the registry knows nothing of it.
     let held = world.hold_lock(serde_json::json!({"run_id": "0123456789abcdef"}));
-    refused(&world, &["new", "./inner", "--name", "repo"], 4, "there is a project `repo` already");
+    refused(&world, &["new", "../inner", "--name", "repo"], 4, "there is a project `repo` already");
     let running = world.ctl(&replace).exits(4);
-    assert!(running.err.contains("is not replaced") && !world.at("inner").exists(), "{}", running.err);
+    assert!(running.err.contains("is not replaced") && !world.path("inner").exists(), "{}", running.err);
     drop(held);
     // What the registry remembers of it now is no longer so.
     world.ctl(&replace).exits(0);
@@ -274,7 +274,7 @@ fn an_agent_or_another_controller_gets_nothing_accepted() {
 #[test]
 fn what_was_made_and_could_not_be_registered_is_told_with_the_command_that_does_it() {
     let world = World::repo();
-    world.ctl(&["new", "./first"]).exits(0);
+    world.ctl(&["new", "../first"]).exits(0);
     let lock = std::fs::File::create(world.path("home/config/peers-ctl/.lock")).unwrap();
     lock.lock().unwrap();
     let done = world.ctl(&["new", ".", "--name", "it", "--label", "a=b c"]).exits(4);
@@ -332,7 +332,7 @@ fn a_gate_whose_program_is_not_there_is_named_and_a_parent_that_is_missing_too()
 
 #[test]
 fn a_bare_word_that_is_a_directory_here_is_refused_with_the_path_that_sets_it_up() {
-    let world = World::repo();
+    let world = World::bare();
     std::fs::create_dir(world.at("app")).unwrap();
     let done = Ended::of(&command(&world, &["new", "app"]).output().unwrap()).exits(2);
     done.err_has("`./app` is a directory here");

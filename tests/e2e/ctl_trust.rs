@@ -298,7 +298,7 @@ fn a_look_says_what_it_ended() {
 #[test]
 fn what_every_start_refuses_for_is_shown_before_it_is_typed() {
     let fleet = Fleet::new();
-    fleet.ctl(&["new", "./bare"]).exits(0);
+    fleet.ctl(&["new", "../bare"]).exits(0);
     fleet.ctl(&["dashboard"]).exits(0).out_has("the gate is still a placeholder").out_lacks("start bare");
     // One that its operator stopped, and whose budget was lowered since.
     fleet.ran(&["--max-ticks", "3"]);

@@ -179,6 +179,7 @@ impl Observer for Watcher {
                 self.line(format!("no peer can have a turn before {when}{why}"));
             }
             Notice::Warning(text) => self.line(format!("warning: {}", term::line(text, 300))),
+            Notice::Note(text) => self.line(format!("note: {}", term::line(text, 300))),
             // Said by whoever started the loop, on standard output.
             Notice::Stopped { .. } => screen().clear(),
         }

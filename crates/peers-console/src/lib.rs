@@ -2,8 +2,9 @@
 //!
 //! A command is a thin skin of arguments. It is given a [`Cx`](cx::Cx), says what it found through
 //! [`Out`](output::Out), fails with a [`CommandError`](error::CommandError), and changes a project through
-//! [`operator`]. This crate knows no subcommand; of the command line it has the arguments of `run` alone ([`run_args`]). Start reading at [`cx`].
+//! [`operator`]. This crate knows no subcommand; of the command line it has the arguments of `run` ([`run_args`]) and the names of [`agents`]. Start reading at [`cx`].
 
+pub mod agents;
 pub mod alternate;
 pub mod checkup;
 pub mod cx;

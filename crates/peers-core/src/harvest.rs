@@ -399,7 +399,7 @@ fn take_review(
                 return;
             }
             if claim.pass && (claim.checked.is_empty() || commit.unfounded.contains(&claim.goal)) {
-                let what = "it passes and names no file that is there in `checked` (`file:line what`)";
+                let what = "it says `pass`, but `checked` names no existing file (`file:line what`)";
                 reject(j, what.to_owned());
                 return;
             }

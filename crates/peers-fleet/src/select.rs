@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_run::boot::Finding;
+use peers_sys::term;
 
 use crate::observe::path_id;
 use crate::registry::{Project, ProjectName, Registry, State};
@@ -40,7 +42,7 @@ impl Selection {
     }
 
     /// The names of the projects that are meant, in the order of the registry. Where nothing was said, the
-    /// project of the directory `here`, or the only one that there is.
+    /// project of the directory `here`, or outside of any repository the only one that there is.
     ///
     /// # Errors
     /// A [`Finding`]: exit 3 for a name that is unknown or a pattern beside others that fits nothing,
@@ -64,7 +66,7 @@ impl Selection {
                 let exit = if self.names.len() == 1 { exit::NEGATIVE } else { exit::INVALID };
                 return Err(Finding::new(
                     exit,
-                    format!("no project fits `{}`", peers_sys::term::line(pattern, 80)),
+                    format!("no project fits `{}`", term::line(pattern, 80)),
                     "`peers-ctl list` shows the names",
                 ));
             }
@@ -106,15 +108,28 @@ fn implied(registry: &Registry, here: Option<&Path>) -> Result<ProjectName, Find
     if let Some(project) = here.and_then(|here| around(registry, here)) {
         return Ok(project.name.clone());
     }
+    let repository = here.and_then(|here| {
+        let top = here.ancestors().find(|dir| dir.join(".git").exists())?;
+        Some((top, if top == here { ".".into() } else { top.to_string_lossy() }))
+    });
     let mut all = registry.projects();
-    match (all.next(), all.next()) {
-        (Some(only), None) => Ok(only.name.clone()),
-        (None, _) => Err(Finding::new(
+    match (all.next(), all.next(), repository) {
+        (None, ..) => Err(Finding::new(
             exit::NEGATIVE,
             "no project is registered",
             "`peers-ctl new PATH` sets one up, `peers-ctl add PATH` registers one that is",
         )),
-        (Some(_), Some(_)) => Err(Finding::new(
+        // Agents are not let loose on another repository than the one that the operator is in.
+        (Some(_), _, Some((top, path))) => Err(Finding::new(
+            exit::USAGE,
+            format!("the repository {} is not registered", term::inline(&top.to_string_lossy())),
+            Step::text(
+                "`peers-ctl add {}` registers it, `peers-ctl new {}` also sets it up; or name the project that you mean",
+                &[&path, &path],
+            ),
+        )),
+        (Some(only), None, None) => Ok(only.name.clone()),
+        (Some(_), Some(_), None) => Err(Finding::new(
             exit::USAGE,
             "there are several projects, and this directory is none of them: name one",
             "`peers-ctl list` shows them; `--all` means all",
@@ -231,6 +246,18 @@ mod tests {
         assert_eq!(chosen(&none, &two, Some("/elsewhere")), Err(2));
         assert_eq!(chosen(&none, &registry(&["a"]), Some("/elsewhere")), Ok("a".into()));
         assert_eq!(chosen(&none, &registry(&[]), None), Err(1));
+    }
+
+    #[test]
+    fn in_a_repository_that_is_not_registered_no_other_project_is_meant() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(tmp.path().join("src")).unwrap();
+        std::fs::write(tmp.path().join(".git"), "").unwrap();
+        let why = |here: &Path| Selection::default().of(&registry(&["a"]), Some(here)).unwrap_err();
+        let (at_top, below) = (why(tmp.path()), why(&tmp.path().join("src")));
+        assert!(at_top.hint.unwrap().to_string().starts_with("`peers-ctl add .` registers it"));
+        let add = format!("`peers-ctl add {}` ", tmp.path().display());
+        assert!(below.hint.unwrap().to_string().starts_with(&add), "{add}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The command that sets up a checkout, by the manifests at the top of a repository.
+//! The command that sets up a checkout, by the manifests at the top of a repository and where gates change to.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -25,6 +26,20 @@ const EXTRAS: [&str; 5] = ["test", "tests", "testing", "dev", "develop"];
 /// `installed` says whether a program can be called here.
 #[must_use]
 pub fn usual(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool) -> Option<String> {
+    let below = |cmd: &&str| cmd.strip_prefix("cd ")?.split_once(" && ").map(|(dir, _)| dir.to_owned());
+    let dirs: BTreeSet<String> = commands.iter().filter_map(below).collect();
+    let of_dir = |dir: String| {
+        let start = format!("cd {dir} && ");
+        let there: Vec<&str> = commands.iter().filter_map(|cmd| cmd.strip_prefix(&start)).collect();
+        Some(format!("(cd {dir} && {})", here(&work.subdir(&dir).ok()?, &there, installed)?))
+    };
+    let lines: Vec<String> =
+        here(work, commands, installed).into_iter().chain(dirs.into_iter().filter_map(of_dir)).collect();
+    (!lines.is_empty()).then(|| lines.join(" && "))
+}
+
+/// The same for one directory.
+fn here(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool) -> Option<String> {
     let text = |name: &str| work.read_text(name, MOST).ok();
     // A lock file that git ignores is in no checkout.
     let ignored = text(".gitignore").unwrap_or_default();
@@ -69,6 +84,7 @@ fn node(has: &dyn Fn(&str) -> bool, text: &dyn Fn(&str) -> Option<String>) -> Op
     let some =
         |key: &str| package.get(key).and_then(|value| value.as_object()).is_some_and(|map| !map.is_empty());
     if !["dependencies", "devDependencies", "optionalDependencies"].into_iter().any(some)
+        && package.get("workspaces").is_none()
         && !has("pnpm-workspace.yaml")
     {
         return None;
@@ -76,6 +92,7 @@ fn node(has: &dyn Fn(&str) -> bool, text: &dyn Fn(&str) -> Option<String>) -> Op
     let by_lock = [
         ("pnpm-lock.yaml", "pnpm install --frozen-lockfile"),
         ("bun.lock", "bun install --frozen-lockfile"),
+        ("bun.lockb", "bun install --frozen-lockfile"),
         ("package-lock.json", "npm ci"),
         ("npm-shrinkwrap.json", "npm ci"),
     ];
@@ -83,7 +100,12 @@ fn node(has: &dyn Fn(&str) -> bool, text: &dyn Fn(&str) -> Option<String>) -> Op
         Some((_, cmd)) => cmd,
         None if has("yarn.lock") && has(".yarnrc.yml") => "yarn install --immutable",
         None if has("yarn.lock") => "yarn install --frozen-lockfile",
-        None => "npm install",
+        None => match package.get("packageManager").and_then(|said| said.as_str()?.split('@').next()) {
+            Some("pnpm") => "pnpm install",
+            Some("yarn") => "yarn install",
+            Some("bun") => "bun install",
+            _ => "npm install",
+        },
     };
     Some(cmd.to_owned())
 }
@@ -99,7 +121,8 @@ fn python(
         ("poetry.lock", "poetry install --no-interaction"),
         ("Pipfile.lock", "pipenv sync --dev"),
     ];
-    let locked = by_lock.iter().find(|(lock, _)| has(lock));
+    let poetry = text("pyproject.toml").is_some_and(|text| text.contains("[tool.poetry"));
+    let locked = by_lock.iter().find(|(lock, _)| has(lock) || (poetry && *lock == "poetry.lock"));
     if let Some((_, cmd)) = locked.filter(|(_, cmd)| cmd.split(' ').next().is_some_and(installed)) {
         return Some((*cmd).to_owned());
     }
@@ -152,6 +175,7 @@ mod tests {
 
     fn with(files: &[(&str, &str)], cmd: &str) -> Option<String> {
         let tmp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(tmp.path().join("web")).unwrap();
         for (name, text) in files {
             std::fs::write(tmp.path().join(name), text).unwrap();
         }
@@ -165,12 +189,25 @@ mod tests {
             "pyproject.toml",
             "[project]\nname = \"a\"\n[project.optional-dependencies]\ntest = [\"pytest\"]\n",
         );
+        let of_pnpm = ("package.json", r#"{"packageManager": "pnpm@9", "dependencies": {"a": "1"}}"#);
         for (files, cmd, line) in [
             (vec![package, ("package-lock.json", "{}")], "npm test", "npm ci"),
             (vec![package, ("pnpm-lock.yaml", "")], "pnpm test", "pnpm install --frozen-lockfile"),
             (vec![package, ("yarn.lock", "")], "yarn test", "yarn install --frozen-lockfile"),
             (vec![package, ("yarn.lock", ""), (".yarnrc.yml", "")], "yarn test", "yarn install --immutable"),
             (vec![package], "npm test", "npm install"),
+            (vec![of_pnpm], "pnpm test", "pnpm install"),
+            (vec![("package.json", r#"{"workspaces": ["a"]}"#)], "npm test", "npm install"),
+            (
+                vec![("Cargo.lock", ""), ("web/package.json", package.1), ("web/package-lock.json", "{}")],
+                "cd web && npm test",
+                "cargo fetch --locked && (cd web && npm ci)",
+            ),
+            (
+                vec![("pyproject.toml", "[tool.poetry]\n")],
+                "poetry run pytest",
+                "poetry install --no-interaction",
+            ),
             (vec![("poetry.lock", "")], "poetry run pytest", "poetry install --no-interaction"),
             (
                 vec![("requirements.txt", "requests\n")],
@@ -216,6 +253,8 @@ mod tests {
         for (files, cmd) in [
             (vec![("package.json", "{}"), lock], "npm test"),
             (vec![package, lock], "npm ci && npm test"),
+            (vec![("web/package.json", package.1)], "cd web && npm install && npm test"),
+            (vec![("web/package.json", package.1)], "cd web/../.. && npm test"),
             (vec![("requirements.txt", "requests\n")], "python3 -m pytest"),
             (vec![("go.mod", "module a\n")], "go test ./..."),
             (vec![], "make test"),

@@ -71,7 +71,7 @@ pub fn deinit(options: &DeinitOptions, env: &Env) -> Result<DeinitReport, Scaffo
         for Target { what, parent, name } in targets {
             steps.act(Action::Remove, what, || Ok(parent.remove_tree(&name).map(drop)?))?;
         }
-    } else if has_store {
+    } else if has_store && !options.dry_run {
         steps.note("the trusted store stays; a later `peers init` goes on with it, `peers deinit --purge` removes it");
     }
     drop(lock);

@@ -49,8 +49,8 @@ pub(super) struct Template {
     pub(super) text: String,
     /// What its operator should know of it.
     pub(super) note: Option<String>,
-    /// It has gates that were asked for.
-    pub(super) asked: bool,
+    /// The commands of the gates that were asked for.
+    pub(super) asked: Vec<String>,
 }
 
 /// The goals for a work tree.
@@ -105,7 +105,8 @@ fn of(
         let told: Vec<_> = error.problems().iter().map(|problem| problem.message.as_str()).collect();
         ScaffoldError::option(gates.option(), told.join("; "))
     })?;
-    Ok(Template { text, note: Some(told(&asked)), asked: true })
+    let note = Some(told(&asked));
+    Ok(Template { text, note, asked: asked.into_iter().map(|gate| gate.cmd).collect() })
 }
 
 /// The gate that runs the operator's command. Where it is one that is proposed, it is judged as that is.
@@ -147,11 +148,11 @@ fn placeholder(language: Option<Language>, usual: &[Proposal], found: &[Proposal
     let template = |proposals: &[Proposal], note: String| Template {
         text: goals_with(&detect::commented(proposals)),
         note: Some(note),
-        asked: false,
+        asked: Vec::new(),
     };
     if found.is_empty() {
         let Some(language) = language else {
-            return Template { text: GOALS.to_owned(), note: None, asked: false };
+            return Template { text: GOALS.to_owned(), note: None, asked: Vec::new() };
         };
         let note = format!("goals.yaml holds a gate that is usual for {}, as a comment", language.word());
         return template(usual, note);
@@ -208,7 +209,7 @@ mod tests {
             let laid = laid(&Gates::Tests(format!(" {cmd} ")), None, &[]).unwrap();
             let row = ("tests-pass".to_owned(), cmd.to_owned(), "exit_code == 0".to_owned());
             assert_eq!(shell(&laid.text), [row], "{}", laid.text);
-            assert!(laid.asked && laid.text.contains("    timeout_s: 1800\n"), "{}", laid.text);
+            assert!(laid.asked == [cmd] && laid.text.contains("    timeout_s: 1800\n"), "{}", laid.text);
             assert!(laid.text.contains("  # From --test\n  - id: tests-pass\n"), "{}", laid.text);
         }
     }

@@ -31,7 +31,7 @@ use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
-use super::settings::{PeerSetting, configure};
+use super::settings::{Agents, PeerSetting, configure};
 use super::{ScaffoldError, codex, target, task};
 
 const HOOKS: &str = "hooks";
@@ -64,8 +64,8 @@ pub struct InitOptions {
     pub language: Option<Language>,
     /// What the goals that are laid down ask for.
     pub gates: Gates,
-    /// The tools of the peers in a new configuration; empty: those of the template.
-    pub agents: Vec<&'static str>,
+    /// The tools of the peers in a new configuration.
+    pub agents: Agents,
     /// What the agents are to do: written into `TASK.md` and committed, with a review of it among the goals.
     pub task: Option<String>,
     /// Ignore `.peers/` without a commit.
@@ -88,17 +88,22 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
     if let Some(task) = &options.task {
         task::refuse_other(&site.work, task)?;
     }
-    if !options.settings.is_empty() || !options.agents.is_empty() {
+    let agents = match &options.agents {
+        // Where one stays, nothing was asked for.
+        Agents::Installed if !site.is_configured_anew()? => Vec::new(),
+        agents => agents.tools(env),
+    };
+    if !options.settings.is_empty() || !agents.is_empty() {
         let accepted = site.accepted_bytes[0].as_deref();
-        site.configured = Some(configure(accepted, &options.agents, &options.settings)?);
+        site.configured = Some(configure(accepted, &agents, &options.settings)?);
     }
-    site.propose(options, env)?;
-    site.refuse_other(options)?;
     site.template = gates::goals(&options.gates, options.language, &site.work)?;
+    site.propose(env)?;
+    site.refuse_other(options)?;
     if options.task.is_some() {
         site.template.text = goals_with_task(&site.template.text);
     }
-    if site.template.asked {
+    if !site.template.asked.is_empty() {
         site.refuse_other_goals(options)?;
     }
     site.lay_down(options, env, clock::now())
@@ -172,10 +177,10 @@ fn exists(place: &Place, has_store: bool) -> ScaffoldError {
 
 /// Refuses what would have to be written into a configuration that stays.
 fn refuse_settings(options: &InitOptions) -> Result<(), ScaffoldError> {
-    let option = match (options.settings.first(), options.agents.is_empty()) {
+    let option = match (options.settings.first(), &options.agents) {
         (Some(first), _) => first.field.option(),
-        (None, false) => "agents".to_owned(),
-        (None, true) => return Ok(()),
+        (None, Agents::Named(_)) => "agents".to_owned(),
+        (None, Agents::Template | Agents::Installed) => return Ok(()),
     };
     Err(ScaffoldError::option(&option, "config.yaml exists and is kept; edit it there"))
 }
@@ -290,15 +295,20 @@ impl Site {
         })
     }
 
-    /// Writes what fits this machine and this repository into a configuration that is new: the model of codex,
-    /// and the usual `setup` for the command of the tests.
-    fn propose(&mut self, options: &InitOptions, env: &Env) -> Result<(), ScaffoldError> {
+    /// Whether the configuration is a new one.
+    fn is_configured_anew(&self) -> Result<bool, ScaffoldError> {
         let there = match &self.kept {
             Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
             None => false,
         };
         // One that an `init` laid down before it was cut short is told from another by what this one would write.
-        if (there && !self.unfinished) || self.accepted_bytes[0].is_some() {
+        Ok((!there || self.unfinished) && self.accepted_bytes[0].is_none())
+    }
+
+    /// Writes what fits this machine and this repository into a configuration that is new: the model of codex,
+    /// and the usual `setup` for the commands of the gates.
+    fn propose(&mut self, env: &Env) -> Result<(), ScaffoldError> {
+        if !self.is_configured_anew()? {
             return Ok(());
         }
         let base = self.configured.as_deref().unwrap_or(CONFIG);
@@ -306,9 +316,12 @@ impl Site {
             self.configured = Some(text);
             self.proposed.push(said);
         }
-        let Gates::Tests(cmd) = &options.gates else { return Ok(()) };
+        let commands: Vec<&str> = self.template.asked.iter().map(String::as_str).collect();
+        if commands.is_empty() {
+            return Ok(());
+        }
         let base = self.configured.as_deref().unwrap_or(CONFIG);
-        let proposed = setup::usual(&self.work, &[cmd], &setup::installed(env));
+        let proposed = setup::usual(&self.work, &commands, &setup::installed(env));
         if let Some((line, text)) =
             proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
         {
@@ -585,7 +598,7 @@ impl Site {
     ) -> Result<Laid, ScaffoldError> {
         let configured = match name {
             peers::CONFIG => self.configured.as_ref(),
-            _ => Some(&self.template.text).filter(|_| self.template.asked),
+            _ => Some(&self.template.text).filter(|_| !self.template.asked.is_empty()),
         };
         if let Some(bytes) = self.there(name)? {
             let laid = configured.map_or(template, String::as_str);

@@ -30,5 +30,5 @@ pub use host::{Did, HostHook, HostHooks, is_hooked, uninstall_host_hooks};
 pub use init::{Existing, InitOptions, init};
 pub use project::text_of;
 pub use report::{Action, Change, DeinitReport, InitReport, Outcome, WORK_WITH_HOOKS};
-pub use settings::{Field, PeerSetting};
+pub use settings::{Agents, Field, PeerSetting, installed_agents};
 pub use target::refuse_no_place;

@@ -30,7 +30,7 @@ use self::fill::Filler;
 use self::site::{Git, Site};
 use super::detect::Language;
 use super::report::InitReport;
-use super::settings::PeerSetting;
+use super::settings::{Agents, PeerSetting};
 use super::{Existing, Gates, ScaffoldError, fault};
 
 /// What a project is to be.
@@ -55,6 +55,10 @@ pub struct ProjectOptions {
     pub language: Option<Language>,
     /// What the goals ask for.
     pub gates: Gates,
+    /// The tools of the peers in the configuration.
+    pub agents: Agents,
+    /// What `TASK.md` is to say.
+    pub task: Option<String>,
     /// Written into the entries of peers in the configuration.
     pub settings: Vec<PeerSetting>,
 }
@@ -117,7 +121,6 @@ pub fn create(
     let mut filler = Filler::new(asked, env, notices);
     match site {
         Site::New { parent, name, path } => {
-            filler.told_nested(&path);
             let name = name.as_os_str();
             aside::sweep(&parent, name, filler.now());
             let aside = Aside::make(&parent, name)?;

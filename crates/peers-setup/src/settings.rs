@@ -1,8 +1,9 @@
 //! `--peer-model`, `--peer-reasoning` and `--peer-provider` of `peers init`.
 
 use peers_model::config::PeerSpec;
-use peers_modes::{CONFIG, config_with_agents, peer};
+use peers_modes::{CONFIG, config_with_agents, peer, setup};
 use peers_store::load;
+use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::ScaffoldError;
@@ -39,6 +40,39 @@ impl Field {
     /// The option of the command line.
     pub(super) fn option(self) -> String {
         format!("peer-{}", self.key())
+    }
+}
+
+/// The agents that a configuration is known for, by the names of their programs.
+const AGENTS: [&str; 3] = ["claude", "codex", "opencode"];
+
+/// The agents whose programs are on the operator's `PATH`.
+#[must_use]
+pub fn installed_agents(env: &Env) -> Vec<&'static str> {
+    let installed = setup::installed(env);
+    AGENTS.into_iter().filter(|agent| installed(agent)).collect()
+}
+
+/// Which agents a new configuration is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Agents {
+    /// Those of the template.
+    #[default]
+    Template,
+    /// Those that are installed; where none is, those of the template.
+    Installed,
+    /// These, by the names of their programs; at least one.
+    Named(Vec<&'static str>),
+}
+
+impl Agents {
+    /// Their names; empty: those of the template.
+    pub(super) fn tools(&self, env: &Env) -> Vec<&'static str> {
+        match self {
+            Self::Template => Vec::new(),
+            Self::Installed => installed_agents(env),
+            Self::Named(tools) => tools.clone(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ pub(super) mod ask;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_console::agents::{self, Agent};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_git::{PeerRepo, RepoError};
@@ -13,7 +14,7 @@ use peers_model::config::Driver as ConfigDriver;
 use peers_model::{RunRequest, exit};
 use peers_run::boot;
 use peers_setup::{
-    self, Action, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
+    self, Action, Agents, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
 };
 use peers_sys::term;
@@ -81,28 +82,6 @@ pub(crate) struct Args {
     peer_provider: Vec<String>,
 }
 
-/// An agent that peers can configure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Agent {
-    /// Claude Code
-    Claude,
-    /// Codex
-    Codex,
-    /// opencode
-    Opencode,
-}
-
-impl Agent {
-    /// Its name, which is that of its program.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Opencode => "opencode",
-        }
-    }
-}
-
 impl Args {
     fn gates(&self) -> Gates {
         match (&self.test, self.detect) {
@@ -150,7 +129,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
         if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
             cx.out.talk(
-                "goals say when it is done; what the agents are to do, write into TASK.md at the top and commit it",
+                "write what the agents should do into TASK.md at the top of the repository and commit it; goals only say when it is done",
             );
         }
     }
@@ -175,8 +154,7 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
         .into_iter()
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
-    peers_setup::refuse_no_place(&cx.target, &cx.env)?;
-    top_of_a_repository(cx)?;
+    refuse_no_place(cx)?;
     let options = InitOptions {
         target: cx.target.clone(),
         existing: match (args.force, args.upgrade) {
@@ -192,7 +170,10 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
         }),
         language: None,
         gates: args.gates(),
-        agents: args.agents.iter().map(|agent| agent.name()).collect(),
+        agents: match agents::named(&args.agents) {
+            None if args.yes => Agents::Installed,
+            named => named.map(Agents::Named).unwrap_or_default(),
+        },
         task: args.task.as_deref().map(|task| peers_setup::text_of("--task", task, &cx.env)).transpose()?,
         no_commit: args.no_commit,
         settings,
@@ -260,6 +241,12 @@ struct Told<'a> {
     #[serde(flatten)]
     report: &'a InitReport,
     refusals: &'a [Step],
+}
+
+/// Refuses a directory that cannot be set up, before anything else is looked for in it.
+fn refuse_no_place(cx: &Cx) -> Result<(), CommandError> {
+    peers_setup::refuse_no_place(&cx.target, &cx.env)?;
+    top_of_a_repository(cx)
 }
 
 /// Agents work at the top of a repository; anywhere else everything would be set up in vain.

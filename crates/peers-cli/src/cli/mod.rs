@@ -43,6 +43,7 @@ use peers_console::output::Out;
 use peers_console::screen;
 use peers_model::exit;
 use peers_sys::env::Env;
+use peers_sys::yaml::closest;
 use peers_view::Spelling;
 
 const EXIT_CODES: &str = "\
@@ -138,6 +139,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(mut error) => {
             let tip = misplaced_target(&error).or_else(|| of_the_controller(&error));
+            let tip = tip.or_else(|| misspelt(&error));
             if let Some(tip) = &tip {
                 error.remove(ContextKind::SuggestedSubcommand);
                 error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
@@ -190,6 +192,19 @@ fn misplaced_target(error: &clap::Error) -> Option<String> {
 fn of_the_controller(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     peers_console::error::of_other(command, "peers-ctl", OF_THE_CONTROLLER)
+}
+
+/// The command that was meant. Clap also offers aliases, which no help shows, and nothing for `rn`.
+fn misspelt(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let command = Cli::command();
+    let args = peers_sys::env::args();
+    let mut before = args.iter().take_while(|arg| *arg != word.as_str());
+    if before.any(|arg| command.find_subcommand(arg).is_some()) {
+        return None;
+    }
+    let near = closest(word, command.get_subcommands().map(clap::Command::get_name))?;
+    Some(format!("a similar subcommand exists: '{near}'"))
 }
 
 /// Whether the command line asks for JSON: then a failure is told on standard output too.

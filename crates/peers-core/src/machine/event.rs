@@ -497,4 +497,6 @@ pub enum Notice {
     },
     /// A warning.
     Warning(String),
+    /// Something that need not be wrong.
+    Note(String),
 }

@@ -86,9 +86,12 @@ pub(super) fn on_answer(
     let missing =
         |j: &&Judged| !j.verdict.is_pass() && !j.verdict.is_skipped() && is_green(&m.state, facts, &j.goal);
     let only_here: Vec<&Judged> = kept.iter().filter(missing).collect();
+    // No turn mends a command that cannot be run anywhere. It was not tried, so that the next start tries it.
+    let here = |judged: &Judged| answer(&m.state, facts, &judged.goal).is_some_and(is_not_run);
+    let not_run = kept.iter().find(|judged| !cut && is_not_run(judged) && here(judged));
     let record = Record::Trial(TrialRecord {
         at: facts.key(),
-        asked,
+        asked: asked.into_iter().filter(|id| not_run.is_none_or(|judged| judged.goal != *id)).collect(),
         verdicts: kept.clone(),
         only_here: only_here.iter().map(|judged| judged.goal.clone()).collect(),
         cut,
@@ -110,21 +113,26 @@ pub(super) fn on_answer(
         let advice = advice(cfg);
         format!("{names} {pass} in the work tree and not in a clean checkout of {head}: {said}{advice}")
     });
-    let mut d = match detail {
-        Some(detail) if !cut => stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &detail),
-        detail => {
+    let mut d = match (not_run, detail) {
+        (Some(judged), _) => {
+            let said = bounded(&test_output::cause(judged.verdict.diagnostic()), SAID);
+            let detail = format!("its command cannot be run, in a clean checkout neither: {said}");
+            stop_with(cfg, &ahead, Some(facts), StopReason::Unjudged(judged.goal.clone()), &detail)
+        }
+        (None, Some(detail)) if !cut => stop_with(cfg, &ahead, Some(facts), StopReason::ParkedProof, &detail),
+        (None, detail) => {
             let mut d = look(&ahead);
             d.phase = Phase::Surveying(unstable);
-            let text = match detail {
-                Some(detail) => detail,
-                None if cut => format!(
+            let notice = match detail {
+                Some(detail) => Some(Notice::Warning(detail)),
+                None if cut => Some(Notice::Warning(format!(
                     "the trial was cut off before {} answered, or before `setup` was done; the run goes on, and `peers verify --pristine` tries again",
                     silent.join(", ")
-                ),
-                None => trouble(&kept),
+                ))),
+                None => trouble(&kept).map(Notice::Note),
             };
-            if !text.is_empty() {
-                d.effects.insert(0, Effect::Tell(Notice::Warning(text)));
+            if let Some(notice) = notice {
+                d.effects.insert(0, Effect::Tell(notice));
             }
             d
         }
@@ -135,16 +143,15 @@ pub(super) fn on_answer(
 }
 
 /// What is to be said of gates that are red here and there; nothing where none is.
-fn trouble(verdicts: &[Judged]) -> String {
+fn trouble(verdicts: &[Judged]) -> Option<String> {
     let red: Vec<String> =
         verdicts.iter().filter(|j| !j.verdict.is_pass()).map(|j| format!("`{}`", j.goal)).collect();
-    if red.is_empty() {
-        return String::new();
-    }
-    format!(
-        "red in the work tree too, so the trial cannot tell whether a clean checkout lacks anything: {}",
-        red.join(", ")
-    )
+    (!red.is_empty()).then(|| {
+        format!(
+            "red in the work tree too, so peers cannot tell yet whether a clean checkout lacks anything: {}",
+            red.join(", ")
+        )
+    })
 }
 
 /// Why a red proof is not the peers' fault, for people: it was so before a turn was paid for, a command could not
@@ -180,7 +187,13 @@ pub(super) fn blamed(cfg: &LoopConfig, state: &State, facts: &Facts, verdicts: &
 
 /// The line of `setup` to write, on a line of its own, where it is known what installs what is missing.
 fn advice(cfg: &LoopConfig) -> String {
-    let line = |cmd| {
+    let line = |cmd: &String| {
+        // What ends a plain text within brackets is quoted.
+        let cmd = if cmd.contains(['[', ',', '{']) {
+            serde_json::Value::from(cmd.as_str()).to_string()
+        } else {
+            cmd.clone()
+        };
         format!(
             "\nTo install what is missing, replace `setup:` in config.yaml with `setup: {{commands: [{{cmd: {cmd}}}]}}`"
         )
@@ -190,6 +203,16 @@ fn advice(cfg: &LoopConfig) -> String {
 
 /// Whether a gate is green in the work tree at these facts.
 fn is_green(state: &State, facts: &Facts, gate: &GoalId) -> bool {
-    let rule = state.rules.gates.iter().find(|rule| rule.id == *gate);
-    rule.and_then(|rule| state.board.fresh(rule, &facts.key())).is_some_and(|j| j.verdict.is_pass())
+    answer(state, facts, gate).is_some_and(|j| j.verdict.is_pass())
+}
+
+/// What a gate answered in the work tree at these facts.
+fn answer<'a>(state: &'a State, facts: &Facts, gate: &GoalId) -> Option<&'a Judged> {
+    let rule = state.rules.gates.iter().find(|rule| rule.id == *gate)?;
+    state.board.fresh(rule, &facts.key())
+}
+
+/// Whether a gate is red since its command could not be run, or was not found.
+fn is_not_run(judged: &Judged) -> bool {
+    judged.verdict.is_red() && judged.exit_code.is_some_and(|code| NOT_RUN.contains(&code))
 }

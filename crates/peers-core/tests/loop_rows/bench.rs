@@ -396,7 +396,7 @@ impl Bench {
         let gate = self.gates.get(id).copied().unwrap_or(Gate::Cannot);
         let verdict = gate.judge(key, place);
         let setup_failed = gate == Gate::ProofNotSetUp && verdict.is_red();
-        let not_found = gate == Gate::ProofNotFound && verdict.is_red();
+        let not_found = matches!(gate, Gate::ProofNotFound | Gate::NotFound) && verdict.is_red();
         let duration_ms = self.gate_ms;
         Judged {
             attempts: 1,

@@ -42,6 +42,28 @@ fn a_gate_that_is_green_here_alone_parks_before_a_turn_and_says_what_to_write() 
         assert_eq!(trials(&bench)[0].only_here.len(), 1);
         assert!(bench.m.state.proofs.verdicts.is_empty(), "a trial proves nothing");
     }
+    // The line is one of YAML whatever the command is.
+    let mut bench = tried(Gate::ProofRed);
+    bench.cfg.setup_hint = Some("pip install -e '.[test]'".into());
+    assert_eq!(bench.run(), StopReason::ParkedProof);
+    let said = detail(&bench);
+    assert!(said.contains(r#"`setup: {commands: [{cmd: "pip install -e '.[test]'"}]}`"#), "{said}");
+}
+
+#[test]
+fn a_gate_whose_command_is_found_nowhere_stops_each_start_before_a_turn_until_it_is() {
+    let mut bench = tried(Gate::NotFound);
+    let unjudged = StopReason::Unjudged("own".parse().unwrap());
+    assert_eq!((bench.run(), bench.run()), (unjudged.clone(), unjudged));
+    assert_eq!((trials(&bench).len(), bench.ticks().len()), (2, 0));
+    assert!(detail(&bench).starts_with("its command cannot be run"), "{}", detail(&bench));
+    // Red for another cause is what agents mend, and what is still to be written is passed over on demand.
+    bench.gate("own", Gate::Red);
+    bench.cfg.max_ticks = Some(1);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    bench.gate("own", Gate::NotFound);
+    bench.cfg.anyway = true;
+    assert_eq!(bench.run(), StopReason::MaxTicks);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub(crate) enum Gate {
     ProofNotSetUp,
     /// Green where people work, and its command is not found in a clean checkout.
     ProofNotFound,
+    /// Its command is found nowhere.
+    NotFound,
     /// Any answer, but always the same one at the same tree and place.
     Random(u64),
 }
@@ -60,7 +62,7 @@ impl Gate {
         match self {
             Self::Cannot => error(),
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
-            Self::Red | Self::At(_) => fail(),
+            Self::Red | Self::NotFound | Self::At(_) => fail(),
             Self::ProofRed | Self::ProofNotSetUp | Self::ProofNotFound if place == Place::Pristine => fail(),
             Self::ProofCannot if place == Place::Pristine => error(),
             Self::Green | Self::ProofRed | Self::ProofCannot | Self::ProofNotSetUp | Self::ProofNotFound => {

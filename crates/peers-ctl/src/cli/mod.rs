@@ -90,7 +90,8 @@ const OF_ONE_LOOP: &[&str] = &[
 /// it prints, it checked just now.
 ///
 /// Start with `peers-ctl new PATH` in one of your repositories, then `peers-ctl start`, then `peers-ctl status`.
-/// The name of the project in the current directory, or of the only project, can be left out.
+/// The name of the project in the current directory can be left out; outside of any repository, that of the only
+/// project too.
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment)]
 #[command(name = "peers-ctl", version, arg_required_else_help = true, disable_help_subcommand = true)]
@@ -123,7 +124,7 @@ struct Global {
     /// Trust the registry; do not look at the projects
     #[arg(long, global = true)]
     no_reconcile: bool,
-    #[arg(help = lasting!("Wait up to DURATION for another controller that is about the same project"))]
+    #[arg(help = lasting!("Wait up to DURATION while another `peers-ctl` works on the same project"))]
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     wait_lock: Duration,
 }

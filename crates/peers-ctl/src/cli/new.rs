@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_console::agents::{self, Agent};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
 use peers_console::output::Out;
@@ -22,7 +23,7 @@ use peers_place::Place;
 use peers_run::boot::{self, Finding};
 use peers_setup::detect::Language;
 use peers_setup::project::{self, Created, How, Notice, ProjectOptions};
-use peers_setup::{Action, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
+use peers_setup::{Action, Agents, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
 use peers_sys::dir::SafeDir;
 use peers_sys::{clock, term};
 use peers_view::Spelling;
@@ -54,6 +55,12 @@ pub(crate) struct Args {
     /// Add the gates that `peers goals detect` proposes; if it finds none, write nothing and exit 1
     #[arg(long, conflicts_with = "test")]
     detect: bool,
+    /// Write and commit TASK.md with this text, or the text of this file; every prompt names it
+    #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
+    task: Option<String>,
+    /// Choose the agents that take turns; a single agent becomes two peers [default: those that are installed]
+    #[arg(long, value_enum, value_name = "A,B", value_delimiter = ',')]
+    agents: Vec<Agent>,
     /// Then start the loop
     #[arg(long)]
     start: bool,
@@ -152,7 +159,7 @@ fn make(args: &Args, path: &Path, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         if let Some(root) = site.root.as_ref().filter(|root| !root.is_dir()) {
             SafeDir::create_root(root)?;
         }
-        project::create(&args.options(&site.path), &ctl.env, &mut |notice| notices.push(notice))?
+        project::create(&args.options(&site.path, ctl)?, &ctl.env, &mut |notice| notices.push(notice))?
     };
     let added = roster::Addition {
         path: created.path.clone(),
@@ -229,10 +236,10 @@ impl Site {
             ..Project::new(self.name.clone(), &self.path, None, clock::now())
         };
         project.check().map_err(|invalid| CommandError::usage(invalid.to_string()))?;
-        roster::free(config, &self.name, args.replace_registration).map_err(failed)?;
         let loaded = ctl.registry(config)?;
-        let others = loaded.registry.projects().filter(|known| known.name != self.name);
-        unknown(&self.path, others)
+        let gives_way = |known: &&Project| args.replace_registration && known.name == self.name;
+        unknown(&self.path, loaded.registry.projects().filter(|known| !gives_way(known)))?;
+        roster::free(config, &self.name, args.replace_registration).map_err(failed)
     }
 
     fn cx(&self, ctl: &Ctl) -> Cx {
@@ -290,13 +297,14 @@ fn unknown<'a>(path: &Path, mut others: impl Iterator<Item = &'a Project>) -> Re
 }
 
 impl Args {
-    fn options(&self, target: &Path) -> ProjectOptions {
+    fn options(&self, target: &Path, ctl: &Ctl) -> Result<ProjectOptions, CommandError> {
         let settings = [
             (Field::Model, &self.peer_model),
             (Field::Reasoning, &self.peer_reasoning),
             (Field::Provider, &self.peer_provider),
         ];
-        ProjectOptions {
+        let task = self.task.as_deref().map(|task| peers_setup::text_of("--task", task, &ctl.env));
+        Ok(ProjectOptions {
             target: target.to_owned(),
             into_nonempty: self.into_nonempty,
             overwrite_peers: self.overwrite_peers,
@@ -319,13 +327,15 @@ impl Args {
                 (None, true) => Gates::Detected,
                 (None, false) => Gates::Placeholder,
             },
+            agents: agents::named(&self.agents).map_or(Agents::Installed, Agents::Named),
+            task: task.transpose()?,
             settings: settings
                 .into_iter()
                 .flat_map(|(field, texts)| {
                     texts.iter().map(move |text| PeerSetting { field, text: text.clone() })
                 })
                 .collect(),
-        }
+        })
     }
 }
 
@@ -469,7 +479,7 @@ impl Told<'_> {
                 .is_ok_and(|stat| stat.is_some())
         };
         (!there("TASK.md") && !there("SPEC.md")).then(|| {
-            "write what the agents are to do into TASK.md at the top, and commit it; the goals only say when it is done"
+            "write what the agents should do into TASK.md at the top, and commit it; goals only say when it is done"
                 .into()
         })
     }

@@ -33,6 +33,7 @@ impl Observer for Watching {
             | Notice::PeerWaits(_)
             | Notice::Waiting { .. }
             | Notice::Warning(_)
+            | Notice::Note(_)
             | Notice::Stopped { .. } => {}
         }
         self.observer.notice(notice, state, at);

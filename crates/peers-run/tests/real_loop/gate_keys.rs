@@ -202,7 +202,8 @@ fn a_review_that_passes_names_a_file_that_is_there() {
     for n in [2, 3] {
         let tick = w.tick(n);
         assert!(tick.reviews.is_empty(), "{n}: {:?}", tick.reviews);
-        assert!(w.prompt(n + 1).contains("names no file that is there in `checked`"), "{n}");
+        let prompt = w.prompt(n + 1);
+        assert!(prompt.contains("`checked` names no existing file"), "{n}: {prompt}");
     }
     assert_eq!(w.tick(4).reviews.len(), 1);
 }

@@ -10,14 +10,12 @@ use super::{Aim, Around, Findings, Place};
 const FILE: &str = "package.json";
 const STACK: &str = "Node.js";
 
-/// Who runs scripts and installs packages.
+/// Who runs scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manager {
     Npm,
     Pnpm,
     Yarn,
-    /// Yarn from 2 on.
-    Berry,
     Bun,
 }
 
@@ -26,7 +24,6 @@ enum Manager {
 #[derive(Debug)]
 pub(super) struct Workspace {
     manager: Manager,
-    install: String,
     has_test: bool,
     has_lint: bool,
     parts_test: bool,
@@ -49,16 +46,13 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         workspace.parts_lint |= lint.is_some();
         return;
     }
-    let (manager, locked) = package.manager(place);
-    let install =
-        if package.has_dependencies() { format!("{} && ", manager.install(locked)) } else { String::new() };
+    let manager = package.manager(place);
     if package.package.contains_key("workspaces") || place.has("pnpm-workspace.yaml") {
         around.node = Some(place.path.to_owned());
         place.found.workspaces.insert(
             place.path.to_owned(),
             Workspace {
                 manager,
-                install: install.clone(),
                 has_test: tests.is_some(),
                 has_lint: lint.is_some(),
                 parts_test: false,
@@ -67,8 +61,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         );
     }
     let mut propose = |aim, cmd: &str, pass_when: &str| {
-        let cmd = format!("{install}{cmd}");
-        place.propose(aim, STACK, &cmd, pass_when, FILE);
+        place.propose(aim, STACK, cmd, pass_when, FILE);
     };
     if let Some(script) = tests {
         let watches = script.contains("react-scripts test") && !script.contains("--watchAll=false");
@@ -83,7 +76,7 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
         let script = named.into_iter().find(|name| package.script(name).is_some());
         let cmd = script.map_or_else(|| manager.exec("tsc --noEmit"), |name| manager.run(name));
         if script.is_some() || place.has("tsconfig.json") {
-            place.propose(Aim::Types, STACK, &format!("{install}{cmd}"), "exit_code == 0", FILE);
+            place.propose(Aim::Types, STACK, &cmd, "exit_code == 0", FILE);
         }
     }
 }
@@ -91,14 +84,14 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
 /// What the roots of workspaces do not run themselves is run in all parts from there.
 pub(super) fn whole_workspaces(found: &mut Findings) {
     for (path, workspace) in std::mem::take(&mut found.workspaces) {
-        let Workspace { manager, install, has_test, has_lint, parts_test, parts_lint } = workspace;
+        let Workspace { manager, has_test, has_lint, parts_test, parts_lint } = workspace;
         let wanted =
             [(parts_test && !has_test, Aim::Tests, "test"), (parts_lint && !has_lint, Aim::Lint, "lint")];
         for (_, aim, script) in wanted.into_iter().filter(|(wanted, ..)| *wanted) {
             let cmd = match manager {
-                Manager::Npm => format!("{install}npm run {script} --workspaces --if-present"),
-                Manager::Pnpm => format!("{install}pnpm --recursive run {script}"),
-                Manager::Yarn | Manager::Berry | Manager::Bun => {
+                Manager::Npm => format!("npm run {script} --workspaces --if-present"),
+                Manager::Pnpm => format!("pnpm --recursive run {script}"),
+                Manager::Yarn | Manager::Bun => {
                     found.note(&format!("the parts of the workspace {path}/{FILE} have a script `{script}`, and its root has none"));
                     continue;
                 }
@@ -152,62 +145,39 @@ impl Package {
             .filter_map(|key| self.package.get(key)?.as_object())
     }
 
-    fn has_dependencies(&self) -> bool {
-        self.package.contains_key("workspaces") || self.dependencies().any(|list| !list.is_empty())
-    }
-
     fn depends_on(&self, name: &str) -> bool {
         self.dependencies().any(|list| list.contains_key(name))
     }
 
     /// By lock file, else by what the package says of itself.
-    fn manager(&self, place: &Place<'_>) -> (Manager, bool) {
+    fn manager(&self, place: &Place<'_>) -> Manager {
         let said = self.package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
-        let berry = place.has(".yarnrc.yml")
-            || said.strip_prefix("yarn@").is_some_and(|version| !version.starts_with(['0', '1']));
-        let yarn = if berry { Manager::Berry } else { Manager::Yarn };
         let locks = [
             ("pnpm-lock.yaml", Manager::Pnpm),
             ("bun.lock", Manager::Bun),
             ("bun.lockb", Manager::Bun),
-            ("yarn.lock", yarn),
+            ("yarn.lock", Manager::Yarn),
             ("package-lock.json", Manager::Npm),
             ("npm-shrinkwrap.json", Manager::Npm),
         ];
         if let Some((_, manager)) = locks.into_iter().find(|(name, _)| place.has(name)) {
-            return (manager, true);
+            return manager;
         }
-        let manager = match said.split('@').next() {
+        match said.split('@').next() {
             Some("pnpm") => Manager::Pnpm,
-            Some("yarn") => yarn,
+            Some("yarn") => Manager::Yarn,
             Some("bun") => Manager::Bun,
             _ => Manager::Npm,
-        };
-        (manager, false)
+        }
     }
 }
 
 impl Manager {
-    fn install(self, locked: bool) -> &'static str {
-        match (self, locked) {
-            (Self::Npm, true) => "npm ci",
-            (Self::Npm, false) => "npm install --no-package-lock",
-            (Self::Pnpm, true) => "pnpm install --frozen-lockfile",
-            (Self::Pnpm, false) => "pnpm install --no-lockfile",
-            (Self::Yarn, true) => "yarn install --frozen-lockfile",
-            (Self::Yarn, false) => "yarn install --no-lockfile",
-            (Self::Berry, true) => "yarn install --immutable",
-            (Self::Berry, false) => "yarn install",
-            (Self::Bun, true) => "bun install --frozen-lockfile",
-            (Self::Bun, false) => "bun install --no-save",
-        }
-    }
-
     fn word(self) -> &'static str {
         match self {
             Self::Npm => "npm",
             Self::Pnpm => "pnpm",
-            Self::Yarn | Self::Berry => "yarn",
+            Self::Yarn => "yarn",
             Self::Bun => "bun",
         }
     }
@@ -225,7 +195,7 @@ impl Manager {
         match self {
             Self::Npm => format!("npx --no-install {command}"),
             Self::Pnpm => format!("pnpm exec {command}"),
-            Self::Yarn | Self::Berry => format!("yarn {command}"),
+            Self::Yarn => format!("yarn {command}"),
             Self::Bun => format!("bunx --no-install {command}"),
         }
     }

@@ -52,38 +52,38 @@ pub(super) fn look(place: &mut Place<'_>, around: &mut Around) {
     let tests = ["tests", "test"].into_iter().find_map(|name| Some((name, Tests::below(place.dir, name)?)));
     let uses_tox = tox.as_deref().is_some_and(|text| has_table(text, "tox") || has_table(text, "testenv"))
         || has_table(&project, "tool.tox");
-    let (before, run) = runner(place, &project);
+    let run = runner(place, &project);
     let why = named.or(tests.as_ref().filter(|(_, tests)| tests.pytest).map(|_| file));
     if uses_tox && run == "python3 -m " {
         let file = if tox.is_some() { "tox.ini" } else { "pyproject.toml" };
         place.propose(Aim::Tests, STACK, "tox", "exit_code == 0", file);
     } else if let Some(file) = why {
-        let cmd = format!("{before}{run}pytest");
+        let cmd = format!("{run}pytest");
         place.propose(Aim::Tests, STACK, &cmd, PASSED, file);
     } else if let Some((name, tests)) = tests.filter(|(_, tests)| tests.unittest) {
         let python = if run.ends_with("-m ") { run.to_owned() } else { format!("{run}python -m ") };
         // From the top it looks into packages alone.
         let within = if tests.package { String::new() } else { format!(" -s {name}") };
-        let cmd = format!("{before}{python}unittest discover{within}");
+        let cmd = format!("{python}unittest discover{within}");
         place.propose(Aim::Tests, STACK, &cmd, RAN, file);
     }
     let ruff = place.first(&["ruff.toml", ".ruff.toml"]);
     if let Some(file) = ruff.or_else(|| has_table(&project, "tool.ruff").then_some("pyproject.toml")) {
-        let cmd = format!("{before}{run}ruff check .");
+        let cmd = format!("{run}ruff check .");
         place.propose(Aim::Lint, STACK, &cmd, "exit_code == 0", file);
     }
 }
 
-/// What comes before a tool: what installs it, and what runs it.
-fn runner(place: &Place<'_>, project: &str) -> (&'static str, &'static str) {
+/// What comes before a tool, to run it.
+fn runner(place: &Place<'_>, project: &str) -> &'static str {
     if place.has("uv.lock") {
-        return ("", "uv run --frozen ");
+        return "uv run --frozen ";
     }
     if has_table(project, "tool.uv") {
-        return ("", "uv run ");
+        return "uv run ";
     }
     if place.has("poetry.lock") || has_table(project, "tool.poetry") {
-        return ("poetry install --no-interaction && ", "poetry run ");
+        return "poetry run ";
     }
     // Only at the top there is a proposal for `setup` too, which makes it anew in a clean checkout.
     let own = VENVS.iter().find(|(dir, _)| {
@@ -91,7 +91,7 @@ fn runner(place: &Place<'_>, project: &str) -> (&'static str, &'static str) {
             && subdir(place.dir, dir)
                 .is_some_and(|dir| dir.stat("pyvenv.cfg").is_ok_and(|stat| stat.is_some()))
     });
-    ("", own.map_or("python3 -m ", |(_, run)| run))
+    own.map_or("python3 -m ", |(_, run)| run)
 }
 
 /// The file that says that pytest is used, if one does.

@@ -33,7 +33,7 @@ impl Language {
 pub fn usual(language: Language) -> Vec<Proposal> {
     let (stack, cmd, pass_when) = match language {
         Language::Python => (python::STACK, "python3 -m pytest", python::PASSED),
-        Language::Js => ("Node.js", "npm ci && npm test", "exit_code == 0"),
+        Language::Js => ("Node.js", "npm test", "exit_code == 0"),
         Language::Rust => (rust::STACK, "cargo test", rust::PASSED),
         Language::Go => (go::STACK, "go test ./...", go::PASSED),
     };

@@ -1,7 +1,6 @@
 //! The files of a project without a history, its repository, and its first commit.
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use peers_git::{Author, FirstCommit, Identity, PeerRepo};
 use peers_model::{CommitId, Timestamp};
@@ -10,7 +9,6 @@ use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
 use peers_sys::term;
 
-use super::super::error::shown;
 use super::super::{ScaffoldError, fault};
 use super::aside::{self, Aside};
 use super::asked::Asked;
@@ -54,17 +52,6 @@ impl<'a> Filler<'a> {
         self.now
     }
 
-    /// Says that the project would lie in another repository.
-    pub(super) fn told_nested(&mut self, path: &Path) {
-        if let Some(top) = path.parent().and_then(PeerRepo::find_top) {
-            self.say("nested", format!("{} lies inside the repository {}", shown(path), shown(&top)));
-        }
-    }
-
-    fn say(&mut self, code: &'static str, message: String) {
-        (self.notices)(Notice { code, message });
-    }
-
     /// Everything of a new directory.
     pub(super) fn build(&mut self, aside: &Aside, name: &OsStr) -> Result<CommitId, ScaffoldError> {
         let work = aside.tree();
@@ -81,7 +68,6 @@ impl<'a> Filler<'a> {
         aside::sweep(work, "git".as_ref(), self.now);
         self.files(work, &name)?;
         if git == Git::Absent {
-            self.told_nested(work.path());
             let aside = Aside::make(work, "git".as_ref())?;
             // Whole or absent, as for everybody who looks.
             let made = fault::at("make the repository").and_then(|()| {

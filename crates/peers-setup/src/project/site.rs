@@ -14,7 +14,7 @@ use peers_sys::env::Env;
 
 use super::super::error::{quoted, shown};
 use super::super::settings::configure;
-use super::super::{Existing, ScaffoldError, gates, target};
+use super::super::{Existing, ScaffoldError, gates, target, task};
 use super::ProjectOptions;
 use super::aside::is_aside;
 use super::fill::{README, SPEC, readme};
@@ -65,7 +65,8 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
         return Err(not_a_directory(&path));
     }
     target::allowed(&path, env)?;
-    configure(None, &[], &options.settings)?;
+    refuse_nested(&path, parent.path())?;
+    configure(None, &options.agents.tools(env), &options.settings)?;
     gates::of_nothing(&options.gates, options.language, &path)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
@@ -89,24 +90,12 @@ fn there(
     let path = target::admitted(path, env)?;
     let git = git(&path, &work)?;
     if git != Git::Born {
-        if has_files(&work, spec)? {
-            if git == Git::Absent
-                && let Some(top) = PeerRepo::find_top(&path)
-            {
-                return Err(if top == path {
-                    // A repository that git does not take for one.
-                    ScaffoldError::Outside { path, top: Some(top) }
-                } else {
-                    let message = format!("{} is not the top of a git repository", shown(&path));
-                    let hint = "agents work at the top of a repository: `peers-ctl new {}`";
-                    let hint = Step::text(hint, &[&top.to_string_lossy()]);
-                    ScaffoldError::refused(exit::INVALID, message, hint)
-                });
-            }
-            if !options.into_nonempty {
-                let unborn = "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit";
-                return Err(not_empty(&path, if git == Git::Unborn { unborn } else { INTO_NONEMPTY }));
-            }
+        if git == Git::Absent {
+            refuse_nested(&path, &path)?;
+        }
+        if has_files(&work, spec)? && !options.into_nonempty {
+            let unborn = "commit what belongs to it, or let `--into-nonempty` put all that is there into the first commit";
+            return Err(not_empty(&path, if git == Git::Unborn { unborn } else { INTO_NONEMPTY }));
         }
         check_files(&work, spec)?;
     } else if let Some(spec) = spec
@@ -120,12 +109,27 @@ fn there(
     }
     let existing = existing(&path, &work, git, options, env)?;
     if git == Git::Absent {
-        configure(None, &[], &options.settings)?;
+        if let Some(task) = &options.task {
+            task::refuse_other(&work, task)?;
+        }
+        configure(None, &options.agents.tools(env), &options.settings)?;
         gates::goals(&options.gates, options.language, &work)?;
     } else {
         setup::would(&path, existing, options, env)?;
     }
     Ok(Site::There { path, work, git, existing })
+}
+
+/// Refuses to make a repository at `path` in another one, which `start` lies in.
+fn refuse_nested(path: &Path, start: &Path) -> Result<(), ScaffoldError> {
+    let Some(top) = PeerRepo::find_top(start) else { return Ok(()) };
+    if top == path {
+        // A repository that git does not take for one.
+        return Err(ScaffoldError::Outside { path: path.to_owned(), top: Some(top) });
+    }
+    let message = format!("{} lies inside the repository {}", shown(path), shown(&top));
+    let hint = "`peers-ctl new {}` sets that one up; for a repository of its own, run `git init` there first";
+    Err(ScaffoldError::refused(exit::INVALID, message, Step::text(hint, &[&top.to_string_lossy()])))
 }
 
 fn git(path: &Path, work: &SafeDir) -> Result<Git, ScaffoldError> {
@@ -211,7 +215,13 @@ fn existing(
         }
         Some(_) => {}
     }
-    let report = setup::would(path, Existing::Upgrade, options, env)?;
+    let report = setup::would(path, Existing::Upgrade, options, env).map_err(|error| match error {
+        // What is asked for would not get into what is there.
+        ScaffoldError::Refused { exit, message, hint: None } => {
+            ScaffoldError::refused(exit, message, registered_or_anew(path))
+        }
+        other => other,
+    })?;
     if report.changes.is_empty() {
         return Err(set_up_already(path));
     }
@@ -239,9 +249,12 @@ fn no_parent(path: &Path) -> ScaffoldError {
 }
 
 fn set_up_already(path: &Path) -> ScaffoldError {
-    let hint = Step::text(
-        "`peers-ctl add {}` registers it; `--overwrite-peers` moves its `.peers` aside and starts over",
-        &[&path.to_string_lossy()],
-    );
-    ScaffoldError::refused(exit::CONFLICT, format!("{} is set up for peers already", shown(path)), hint)
+    let message = format!("{} is set up for peers already", shown(path));
+    ScaffoldError::refused(exit::CONFLICT, message, registered_or_anew(path))
+}
+
+/// What helps with a repository that is set up already.
+fn registered_or_anew(path: &Path) -> Step {
+    let hint = "`peers-ctl add {}` registers it as it is; `--overwrite-peers` moves its `.peers` aside and starts over";
+    Step::text(hint, &[&path.to_string_lossy()])
 }

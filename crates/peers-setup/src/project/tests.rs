@@ -178,6 +178,10 @@ fn a_repository_with_a_commit_is_adopted_without_a_flag_and_nothing_of_it_change
 
     let (exit, text) = refused(&world, &options(&world, "old"));
     assert_eq!((exit, text), (exit::CONFLICT, format!("{} is set up for peers already", path.display())));
+    let tested = ProjectOptions { gates: Gates::Tests("make".to_owned()), ..options(&world, "old") };
+    let error = new(&world, &tested).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), "--test: goals.yaml exists and is kept; add the gate there");
+    assert!(error.hint().unwrap().to_string().starts_with("`peers-ctl add "));
     let again = ProjectOptions { overwrite_peers: true, ..options(&world, "old") };
     let (created, _) = new(&world, &again).unwrap();
     assert_eq!(created.init.outcome, crate::Outcome::Rebuilt);
@@ -265,6 +269,7 @@ fn what_cannot_become_a_project_is_refused_before_anything_is_written() {
     let inner = world.repo("projects/outer").join("inner");
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("x"), "x").unwrap();
+    world.dir("projects/outer/empty");
     let with = |name: &str, change: &dyn Fn(&mut ProjectOptions)| {
         let mut asked = ProjectOptions { into_nonempty: true, ..options(&world, name) };
         change(&mut asked);
@@ -283,7 +288,9 @@ fn what_cannot_become_a_project_is_refused_before_anything_is_written() {
         (with("directory", &same), exit::REFUSED, "is not a regular file"),
         (with("spec", &|o| o.spec = Some("x y".to_owned())), exit::CONFLICT, "exists with other content"),
         (with("linked", &same), exit::REFUSED, ".peers is a symbolic link"),
-        (with("outer/inner", &same), exit::INVALID, "is not the top of a git repository"),
+        (with("outer/inner", &same), exit::INVALID, "lies inside the repository"),
+        (with("outer/empty", &same), exit::INVALID, "lies inside the repository"),
+        (with("outer/new", &same), exit::INVALID, "outer/new lies inside the repository"),
         (with("new", &|o| o.spec = Some(" ".to_owned())), exit::USAGE, "--spec says nothing"),
         (with("new", &|o| o.spec = Some("./absent.md".to_owned())), exit::USAGE, "does not exist"),
         (with("new", &|o| o.gates = Gates::Detected), exit::NEGATIVE, "no manifest of a known stack"),
@@ -382,14 +389,6 @@ fn a_spec_is_the_text_of_a_file_or_the_text_itself() {
     std::fs::create_dir_all(world.root.join("home")).unwrap();
     std::fs::write(world.root.join("home/spec.md"), "At home.").unwrap();
     assert_eq!(text("d", "~/spec.md"), "At home.");
-}
-
-#[test]
-fn a_project_inside_another_repository_is_told() {
-    let world = world();
-    world.repo("projects/outer");
-    let (_, notices) = new(&world, &options(&world, "outer/inner")).unwrap();
-    assert_eq!(notices.iter().map(|notice| notice.code).collect::<Vec<_>>(), ["nested"]);
 }
 
 #[test]

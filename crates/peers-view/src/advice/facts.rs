@@ -67,7 +67,9 @@ impl Facts<'_> {
     /// A start that goes on where the newest run worked, as that was started: who only looked must not be led to a
     /// run that commits, and a cap of money holds for one start.
     pub(super) fn start(&self) -> Command {
-        self.as_it_was(Command::run(), self.is_dry())
+        let start = self.as_it_was(Command::run(), self.is_dry());
+        // Without it what it passed over would stop the next one.
+        if self.run.is_some_and(|run| run.request.anyway) { start.with("--anyway") } else { start }
     }
 
     /// The same once the operator has seen to what it stopped for.

@@ -164,7 +164,7 @@ fn refused(facts: &Facts<'_>, base: Option<&Advice>) -> Option<Advice> {
         0 | 1 => String::new(),
         n => format!(" (and {} more)", n - 1),
     };
-    let see = Step::from("see to what a start would refuse for (").run(Command::doctor()).say(" names it)");
+    let see = Step::of(Command::doctor()).say(" shows what prevents a start; fix that");
     let advice = Advice::new(
         Level::Act,
         "refused",

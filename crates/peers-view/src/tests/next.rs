@@ -57,6 +57,10 @@ fn a_run_at_its_tick_limit_goes_on_or_is_taken_home_by_commands() {
     world.amend(|record| record.request.max_usd = Usd::from_f64(20.5));
     let step = next_step(&world.view()).unwrap();
     assert!(step.starts_with("`peers -C /data/apart run --max-usd 20.50` "), "{step}");
+    // What it passed over would stop the next start.
+    world.amend(|record| record.request.anyway = true);
+    let step = next_step(&world.view()).unwrap();
+    assert!(step.starts_with("`peers -C /data/apart run --max-usd 20.50 --anyway` "), "{step}");
 }
 
 #[test]

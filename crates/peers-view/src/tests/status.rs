@@ -58,7 +58,12 @@ fn what_a_start_would_refuse_for_is_an_alert_and_comes_before_the_next_step() {
     let text = status_text(&view, Colour::Plain);
     assert!(text.contains("alert:     a start would refuse: x is gone; put it back\n"), "{text}");
     assert!(!text.contains("the repository cannot be read"), "said once: {text}");
-    assert!(text.contains("next step: see to what a start would refuse for (`peers doctor` names it), then `peers run` goes on"), "{text}");
+    assert!(
+        text.contains(
+            "next step: `peers doctor` shows what prevents a start; fix that, then `peers run` goes on"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
@@ -79,7 +84,7 @@ fn what_a_start_would_refuse_for_does_not_stand_before_a_step_that_starts_no_run
         world.budget("{max_tokens: 1}");
         world.tick(1, "claude", |_| {});
         world.exit(reason, "");
-        assert_eq!(refused(&world).starts_with("see to what a start would refuse for"), runs);
+        assert_eq!(refused(&world).starts_with("`peers doctor` shows what prevents a start"), runs);
     }
 }
 

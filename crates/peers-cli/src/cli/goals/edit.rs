@@ -25,7 +25,7 @@ use super::widening::{self, Asked, To};
 /// and written to .peers/: a running loop never sees an unaccepted change. An invalid edit can be edited
 /// again; its copy is kept in the trusted store. If the editor fails, nothing changes.
 ///
-/// An edit that does more than demand more proof needs a `yes` typed on a terminal, since other processes
+/// An edit that also allows something new needs a `yes` typed on a terminal, since other processes
 /// can change the copy while you read it, or the digest that was printed for it: `--widen DIGEST`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -179,8 +179,11 @@ impl Copy {
             None => {
                 let _left = self.edits.remove_tree(&self.name);
                 let message = "there is no terminal for an editor; nothing was changed";
-                return Err(CommandError::new(exit::ENVIRONMENT, message)
-                    .hint("name one that needs none: `EDITOR=\"sed -i s/old/new/\" peers goals edit`"));
+                let hint = format!(
+                    "name one that needs none: `EDITOR=\"sed -i s/old/new/\" peers {}`",
+                    self.command()
+                );
+                return Err(CommandError::new(exit::ENVIRONMENT, message).hint(hint));
             }
         };
         // As everybody does it: the variable may hold words and options.
@@ -208,7 +211,7 @@ impl Copy {
             Ok(status) if status.success() => Ok(()),
             Ok(status) if status.code() == Some(127) => {
                 let error = failed(exit::ENVIRONMENT, format!("the editor `{shown}` was not found"));
-                Err(error.hint("name one: `EDITOR=nano peers goals edit`"))
+                Err(error.hint(format!("name one: `EDITOR=nano peers {}`", self.command())))
             }
             Ok(status) => Err(failed(
                 exit::NEGATIVE,

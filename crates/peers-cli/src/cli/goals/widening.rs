@@ -140,7 +140,7 @@ impl To {
                 "these files let other commands run as you, which needs a `yes` typed on a terminal or the digest of what runs"
             }
             Self::Edit { .. } => {
-                "the edit does more than ask for more proof, which needs a `yes` typed on a terminal or the digest of the edit"
+                "this edit also allows something new: type `yes` on a terminal, or pass `--widen` with its digest"
             }
         }
     }

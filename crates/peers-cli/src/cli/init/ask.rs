@@ -1,18 +1,16 @@
 //! What a new repository is set up with: found on this machine, or asked for in at most three questions.
 
-use std::ffi::OsStr;
-
 use clap::ValueEnum as _;
+use peers_console::agents::Agent;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::command::Step;
 use peers_model::exit;
 use peers_setup::detect;
 use peers_sys::dir::SafeDir;
-use peers_sys::spawn::resolve_program;
 use peers_sys::term;
 
-use super::{Agent, Args};
+use super::Args;
 
 /// The gate whose command is offered.
 const TESTS: &str = "tests-pass";
@@ -21,9 +19,8 @@ const NONE: &str = "-";
 
 /// The agents whose programs are installed.
 fn installed(cx: &Cx) -> Vec<Agent> {
-    let there =
-        |agent: &Agent| resolve_program(OsStr::new(agent.name()), cx.env.var("PATH"), &cx.target).is_ok();
-    Agent::value_variants().iter().copied().filter(there).collect()
+    let there = peers_setup::installed_agents(&cx.env);
+    Agent::value_variants().iter().copied().filter(|agent| there.contains(&agent.name())).collect()
 }
 
 /// The command that runs the tests, as the manifests of the repository say.
@@ -38,16 +35,15 @@ fn no_agent() -> CommandError {
         .hint("install one, or name those that will be there: `peers init --agents claude,codex`")
 }
 
-/// What was asked for, with the installed agents and the detected command for what was left out.
+/// What was asked for, with the detected command if that was left out. The installed agents are taken by whoever
+/// sets it up.
 ///
 /// # Errors
-/// No agent is installed, or no command is found that runs the tests.
+/// It cannot be set up, no agent is installed, or no command is found that runs the tests.
 pub(super) fn found(args: &Args, cx: &Cx) -> Result<Args, CommandError> {
     let mut args = args.clone();
-    if args.agents.is_empty() {
-        args.agents = installed(cx);
-    }
-    if args.agents.is_empty() {
+    super::refuse_no_place(cx)?;
+    if args.agents.is_empty() && installed(cx).is_empty() {
         return Err(no_agent());
     }
     if args.test.is_none() && !args.detect {
@@ -122,14 +118,12 @@ fn answered(
         match (text.is_empty(), &offer.tests) {
             (false, _) => break Some(text),
             (true, Some(tests)) => break Some(tests.clone()),
-            (true, None) => say("peers completes nothing without a gate; `make check`, say"),
+            (true, None) => say("peers needs a command that runs your tests, for example `make check`"),
         }
     };
     if !offer.has_task {
-        let question = format!(
-            "What the agents are to do: a text, or a file that says it ({NONE}: make the tests pass): "
-        );
-        let Some(text) = line(&question)? else { return Ok(None) };
+        let question = "What the agents should do, as text or as the name of a file [make the tests pass]: ";
+        let Some(text) = line(question)? else { return Ok(None) };
         args.task = Some(text).filter(|text| !text.is_empty() && text != NONE);
     }
     say(&format!("The same without questions: peers init {}", words(&args).join(" ")));
@@ -192,7 +186,7 @@ mod tests {
         let args = args.unwrap();
         assert_eq!(args.agents, [Agent::Opencode, Agent::Claude]);
         assert_eq!((args.test.as_deref(), args.task), (Some("make"), None));
-        assert!(shown.contains("known are claude") && shown.contains("without a gate"), "{shown}");
+        assert!(shown.contains("known are claude") && shown.contains("needs a command"), "{shown}");
         for n in 0..3 {
             assert!(held(offer(&[Agent::Claude], Some("x")), &["", "", ""][..n]).0.is_none(), "{n}");
         }

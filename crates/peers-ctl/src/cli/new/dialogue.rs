@@ -186,6 +186,8 @@ impl Args {
             name,
             test,
             detect,
+            task,
+            agents,
             start,
             spec,
             plan,
@@ -212,9 +214,12 @@ impl Args {
                 words.extend([format!("--{option}"), value]);
             }
         };
+        let agents: Vec<&str> = agents.iter().map(|agent| agent.name()).collect();
         let singles = [
             ("name", name.clone()),
             ("test", test.clone()),
+            ("task", task.clone()),
+            ("agents", Some(agents.join(",")).filter(|agents| !agents.is_empty())),
             ("spec", spec.clone()),
             ("plan", plan.as_ref().map(text)),
             ("modes", modes.clone()),
@@ -370,6 +375,8 @@ mod tests {
                 "--plan=p",
                 "--modes=a,b",
                 "--lang=js",
+                "--task=Fix it",
+                "--agents=codex,claude",
                 "--driver=hooks",
                 "--into-nonempty",
             ],

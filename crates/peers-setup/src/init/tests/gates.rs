@@ -1,6 +1,9 @@
 //! Gates and settings that `init` lays down for what it was told, or found.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use super::*;
+use crate::Agents;
 
 fn tests_pass(options: &mut InitOptions) {
     options.gates = Gates::Tests("make check".to_owned());
@@ -108,4 +111,25 @@ fn codex_is_pinned_to_its_own_model_where_the_configuration_is_new() {
     let report = world.init(&cloned);
     assert_eq!(models(&cloned), [None, None]);
     assert!(!report.notes.iter().map(ToString::to_string).any(|note| note.contains("pinned")), "{report:?}");
+}
+
+#[test]
+fn the_agents_that_are_installed_take_turns_and_in_a_configuration_that_stays_none_is_missed() {
+    let mut world = World::new();
+    let bin = world.dir("bin");
+    std::fs::write(bin.join("codex"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.env = Env::from_pairs(world.env.vars().iter().cloned().chain([("PATH".into(), bin.into())]));
+    let installed = |o: &mut InitOptions| o.agents = Agents::Installed;
+    let configured =
+        |repo: &std::path::Path| std::fs::read_to_string(repo.join(".peers/config.yaml")).unwrap();
+    let top = world.repo("top");
+    world.try_init(&top, installed).unwrap();
+    let names = load::load_config(&configured(&top)).unwrap().peers;
+    assert_eq!(names.iter().map(|peer| peer.name.as_str()).collect::<Vec<_>>(), ["codex", "codex-2"]);
+    let cloned = world.repo("cloned");
+    std::fs::create_dir(cloned.join(".peers")).unwrap();
+    std::fs::write(cloned.join(".peers/config.yaml"), CONFIG).unwrap();
+    world.try_init(&cloned, installed).unwrap();
+    assert_eq!(configured(&cloned), CONFIG);
 }
