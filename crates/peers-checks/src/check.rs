@@ -3,7 +3,7 @@
 use peers_model::check::{ArgSpec, Args, CheckSpec, NAMES, UsageError};
 use peers_sys::{clock, digest, term, yaml};
 
-use crate::checks::{bug_ledger, commented_code, idle, mock_in_impl, self_review, skip_reasons, three_class};
+use crate::checks::{bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size, self_review, skip_reasons, three_class};
 use crate::cx::CheckCx;
 use crate::report::{Outcome, Report};
 
@@ -33,12 +33,18 @@ impl Check {
 const REGISTRY: &[Check] = &[
     self_review::CHECK,
     bug_ledger::CHECK,
+    no_secrets::CHECK,
     skip_reasons::CHECK,
     three_class::CHECK,
     idle::NO_EMPTY_BODIES,
     idle::STUB_RETURNS,
     commented_code::CHECK,
     mock_in_impl::CHECK,
+    deps_justified::CHECK,
+    resolve_size::CHECK,
+    docs::PRESENT,
+    docs::SECTIONS,
+    docs::CONVERGED,
 ];
 
 /// All checks.

@@ -37,7 +37,7 @@ impl CouldNot {
         Self { what: what.into(), hint: Some(hint.into()) }
     }
 
-    fn git(doing: &str, error: &GitError) -> Self {
+    pub(crate) fn git(doing: &str, error: &GitError) -> Self {
         Self::new(format!("cannot {doing}: {}", chain(error)))
     }
 }
@@ -204,6 +204,24 @@ impl CheckCx {
             Recorded::Absent(_) => Ok(None),
             Recorded::Damaged(why) => Err(why.clone()),
         }
+    }
+
+    /// Tells each file that a commit between base and head brought, with its commit, its mode and the hash of its
+    /// content.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a history that cannot be read.
+    pub(crate) fn each_new_file(&self, mut tell: impl FnMut(&CommitId, TreeItem)) -> Result<(), CouldNot> {
+        let facts = self.facts()?;
+        let fail = |e: GitError| CouldNot::git("read the history", &e);
+        for commit in self.commits()? {
+            let parent =
+                commit.parents.first().map(|parent| facts.tree_of(parent)).transpose().map_err(fail)?;
+            for file in facts.new_files(parent.as_ref(), &commit.tree).map_err(fail)? {
+                tell(&commit.id, file);
+            }
+        }
+        Ok(())
     }
 
     /// The commits between base and head, oldest first.

@@ -10,8 +10,10 @@ mod check;
 mod checks;
 mod cx;
 mod ledger;
+mod manifests;
 mod report;
 mod scan;
+mod secrets;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,8 @@
 
 mod bug_ledger;
 mod cx;
+mod history;
+mod no_secrets;
 mod self_review;
 mod sources;
 
@@ -140,6 +142,14 @@ impl World {
         id
     }
 
+    /// The operator accepts a configuration with this beside two peers.
+    fn accept_config(&mut self, more: &str) {
+        let config = format!("peers: [{{name: claude}}, {{name: codex}}]\n{more}");
+        let at = Timestamp::from_millis(self.clock);
+        peers_store::accept::write(&mut self.disk(), b"goals: []\n", config.as_bytes(), at, "ann", None)
+            .unwrap();
+    }
+
     fn ack(&mut self, bug: &str) {
         let target = AckTarget::Bug(BugId::new(bug).unwrap());
         let op = OperatorOp::Ack { target, reason: "agreed".into() };
@@ -181,6 +191,19 @@ impl World {
 
     fn check(&self, name: &str) -> Outcome {
         self.check_with(name, &[])
+    }
+
+    /// History before HEAD is not looked at from now on.
+    fn base_here(&mut self) {
+        let mut disk = self.disk();
+        let mut found = project::read(&mut disk).unwrap().unwrap();
+        found.base = Some(self.head());
+        project::write(&mut disk, &found).unwrap();
+    }
+
+    /// As in a clone that peers does not know.
+    fn without_store(&self, name: &str) -> Outcome {
+        crate::run(name, &CheckCx::open(self.asked(), None).unwrap(), &[]).unwrap()
     }
 
     fn check_with(&self, name: &str, flags: &[&str]) -> Outcome {

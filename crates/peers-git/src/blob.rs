@@ -93,6 +93,16 @@ impl Facts<'_> {
         Ok(found.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK).map(|entry| entry.id))
     }
 
+    /// The content of this hash.
+    ///
+    /// # Errors
+    /// [`GitError::TooLarge`] above `cap` bytes, [`GitError::Corrupt`] for one that is missing or no content.
+    pub fn read_object(&self, id: &str, cap: usize) -> Result<Vec<u8>, GitError> {
+        let fail = |source| GitError::library(format!("object {}", crate::error::clean(id, 64)), source);
+        let odb = objects::odb(self.repo)?;
+        read_capped(&odb, Oid::from_str(id).map_err(fail)?, id.as_bytes(), cap)
+    }
+
     /// Every leaf at `commit`, sorted by path.
     ///
     /// # Errors

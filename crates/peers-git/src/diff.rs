@@ -6,6 +6,7 @@
 use git2::{DiffOptions, Odb, Oid, Patch};
 use peers_model::TreeId;
 
+use crate::blob::TreeItem;
 use crate::error::GitError;
 use crate::facts::Facts;
 use crate::objects::{self, Entry, MODE_GITLINK};
@@ -105,6 +106,26 @@ impl Facts<'_> {
         let odb = objects::odb(self.repo)?;
         let changes = self.raw_changes(&odb, old, new)?;
         Ok(changes.iter().map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
+    }
+
+    /// The files that a tree has and another (none: the empty one) has not, or with other content: path, mode and the
+    /// hash of the content. No content is read.
+    ///
+    /// # Errors
+    /// As [`Facts::diff_trees`].
+    pub fn new_files(&self, old: Option<&TreeId>, new: &TreeId) -> Result<Vec<TreeItem>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let tree = |tree: &TreeId| objects::require_tree(self.repo, tree);
+        let changes = raw_changes(&odb, old.map(tree).transpose()?, Some(tree(new)?))?;
+        let file = |change: RawChange| {
+            let (mode, id) = change.new?;
+            Some(TreeItem {
+                path: String::from_utf8_lossy(&change.path).into_owned(),
+                mode,
+                id: id.to_string(),
+            })
+        };
+        Ok(changes.into_iter().filter_map(file).collect())
     }
 
     /// The sums alone.

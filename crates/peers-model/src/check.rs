@@ -108,16 +108,86 @@ pub const COMMENTED_CODE: CheckSpec = CheckSpec {
 /// `mock-in-impl`.
 pub const MOCK_IN_IMPL: CheckSpec = CheckSpec { name: "mock-in-impl", args: &[STRICT], reads_record: false };
 
+/// `no-secrets`.
+pub const NO_SECRETS: CheckSpec = CheckSpec {
+    name: "no-secrets",
+    args: &[
+        ArgSpec {
+            name: "history",
+            about: "Look at what commits since the base brought and removed again",
+            kind: ArgKind::OnByDefault,
+        },
+        ArgSpec {
+            name: "max-bytes",
+            about: "Bytes that a file has at most (default: 2097152)",
+            kind: ArgKind::Number(2 * 1024 * 1024),
+        },
+    ],
+    reads_record: false,
+};
+
+/// `deps-justified`.
+pub const DEPS_JUSTIFIED: CheckSpec = CheckSpec {
+    name: "deps-justified",
+    args: &[ArgSpec {
+        name: "min-reason",
+        about: "Characters that a reason has at least (default: 20)",
+        kind: ArgKind::Number(20),
+    }],
+    reads_record: false,
+};
+
+/// `resolve-size`.
+pub const RESOLVE_SIZE: CheckSpec = CheckSpec {
+    name: "resolve-size",
+    args: &[
+        ArgSpec {
+            name: "per-path",
+            about: "Lines that a fix changes in one file at most (default: 200)",
+            kind: ArgKind::Number(200),
+        },
+        ArgSpec {
+            name: "per-bug",
+            about: "Lines that all fixes of a bug change at most, tests left out (default: 400)",
+            kind: ArgKind::Number(400),
+        },
+    ],
+    reads_record: false,
+};
+
+/// `docs-present`.
+pub const DOCS_PRESENT: CheckSpec = CheckSpec { name: "docs-present", args: &[], reads_record: false };
+
+/// `docs-sections`.
+pub const DOCS_SECTIONS: CheckSpec = CheckSpec { name: "docs-sections", args: &[], reads_record: false };
+
+/// `docs-converged`.
+pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
+    name: "docs-converged",
+    args: &[ArgSpec {
+        name: "n",
+        about: "Small changes in a row that are needed (default: 2)",
+        kind: ArgKind::Number(2),
+    }],
+    reads_record: false,
+};
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 8] = [
+pub const CHECKS: [CheckSpec; 14] = [
     SELF_REVIEW,
     BUG_LEDGER,
+    NO_SECRETS,
     SKIP_REASONS,
     THREE_CLASS,
     NO_EMPTY_BODIES,
     STUB_RETURNS,
     COMMENTED_CODE,
     MOCK_IN_IMPL,
+    DEPS_JUSTIFIED,
+    RESOLVE_SIZE,
+    DOCS_PRESENT,
+    DOCS_SECTIONS,
+    DOCS_CONVERGED,
 ];
 
 /// Their names.

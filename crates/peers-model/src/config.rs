@@ -39,6 +39,8 @@ const LAYOUT: Shape = Shape::List {
     least: 0,
     most: 100,
 };
+const DIGESTS: Shape =
+    Shape::List { of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), ..TEXT }), least: 0, most: 1000 };
 const SETUP_GLOBS: Shape = Shape::List {
     of: &Shape::Text(Text { wrong: Some(crate::goal::glob), ..FILLED }),
     least: 0,
@@ -357,8 +359,10 @@ keys! {
     pub struct Checks: Default {
         /// Directories of the sources, from the top of the repository; empty: by the rules of each language.
         layout: Vec<String> as LAYOUT = Vec::new(),
-        /// A check that finds no source file passes; else it fails, since it looked at nothing.
+        /// A check that finds no source file is skipped; else it fails, since it looked at nothing.
         allow_empty: bool = false,
+        /// What `no-secrets` finds and is none: the number that it prints.
+        allow_secrets: Vec<String> as DIGESTS = Vec::new(),
     }
 }
 

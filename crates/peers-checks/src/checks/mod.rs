@@ -2,8 +2,12 @@
 
 pub(crate) mod bug_ledger;
 pub(crate) mod commented_code;
+pub(crate) mod deps_justified;
+pub(crate) mod docs;
 pub(crate) mod idle;
 pub(crate) mod mock_in_impl;
+pub(crate) mod no_secrets;
+pub(crate) mod resolve_size;
 pub(crate) mod self_review;
 pub(crate) mod skip_reasons;
 pub(crate) mod three_class;

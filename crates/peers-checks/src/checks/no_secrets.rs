@@ -1,0 +1,124 @@
+//! `no-secrets`: no key and no token lies in the files, nor in what history has of them (`modes.md` §3.1).
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use peers_model::CommitId;
+use peers_model::check::{self, Args};
+use peers_sys::digest;
+
+use crate::check::Check;
+use crate::cx::{CheckCx, CouldNot};
+use crate::report::{Finding, Report, Verdict};
+use crate::scan::at_line;
+use crate::secrets;
+
+pub(crate) const CHECK: Check = Check {
+    name: check::NO_SECRETS.name,
+    about: "No key, token or password is committed",
+    args: check::NO_SECRETS.args,
+    run,
+};
+
+/// Git's file mode of a symbolic link.
+const LINK: u32 = 0o120_000;
+/// Git's file mode of a submodule.
+const SUBMODULE: u32 = 0o160_000;
+
+fn run(cx: &CheckCx, args: &Args) -> Report {
+    let most = args.number(&check::NO_SECRETS, "max-bytes");
+    judge(cx, args.is_on("history"), most).unwrap_or_else(Report::from)
+}
+
+/// A file to look at: its path, its object, and the commit that brought it, where it is there no more.
+struct Place {
+    path: String,
+    mode: u32,
+    id: String,
+    commit: Option<CommitId>,
+}
+
+fn judge(cx: &CheckCx, history: bool, most: usize) -> Result<Report, CouldNot> {
+    let allowed = &cx.settings().allow_secrets;
+    let mut seen = BTreeSet::new();
+    let mut places: Vec<Place> = Vec::new();
+    for file in cx.files()? {
+        if seen.insert(file.id.clone()) || file.mode == LINK {
+            places.push(Place { path: file.path, mode: file.mode, id: file.id, commit: None });
+        }
+    }
+    let now = places.len();
+    if history {
+        cx.each_new_file(|commit, file| {
+            if file.mode != LINK && seen.insert(file.id.clone()) {
+                places.push(Place {
+                    path: file.path,
+                    mode: file.mode,
+                    id: file.id,
+                    commit: Some(commit.clone()),
+                });
+            }
+        })?;
+    }
+    let facts = cx.facts()?;
+    let (mut findings, mut excused, mut told) = (Vec::new(), 0_usize, BTreeSet::new());
+    for place in &places {
+        let mut add = |line: Option<u64>, kind: &'static str, what: &str| {
+            findings.push(Finding::at(&place.path, line, kind, what, place.commit.as_ref()));
+        };
+        match place.mode {
+            SUBMODULE => continue,
+            LINK => {
+                add(None, "link", "a symbolic link: what it leads to cannot be looked at");
+                continue;
+            }
+            _ => {}
+        }
+        let bytes = match facts.read_object(&place.id, most) {
+            Ok(bytes) => bytes,
+            Err(peers_git::GitError::TooLarge { .. }) if place.commit.is_none() => {
+                add(None, "too-large", &format!("more than {most} bytes, which are not looked at"));
+                continue;
+            }
+            // What was too large and is gone is none of the tree's business any more.
+            Err(peers_git::GitError::TooLarge { .. }) => continue,
+            Err(error) => return Err(CouldNot::git("read a file", &error)),
+        };
+        for secret in secrets::find(&bytes) {
+            let key = key(secret.label, &secret.matched);
+            if allowed.contains(&key) {
+                excused += 1;
+            } else if told.insert((place.path.clone(), key.clone())) {
+                let gone =
+                    if place.commit.is_some() { ", removed since: revoke it, history keeps it" } else { "" };
+                add(at_line(secret.line), "secret", &format!("{}{gone} (to allow it: {key})", secret.label));
+            }
+        }
+    }
+    let bad = findings.len();
+    let mut summary = match bad {
+        0 => "no secret".to_owned(),
+        1 => "1 finding".to_owned(),
+        n => format!("{n} findings"),
+    };
+    let _infallible = write!(summary, " in {now} files");
+    if history {
+        let _infallible = write!(summary, " and {} older contents", places.len() - now);
+    }
+    let mut report = Report::new(if bad == 0 { Verdict::Pass } else { Verdict::Fail }, summary);
+    report.count("contents", places.len());
+    report.count("allowed", excused);
+    report.hint = (bad > 0).then(|| {
+        "take it out and revoke it; what is no secret, the operator lists by its number in `checks.allow_secrets` of config.yaml"
+            .to_owned()
+    });
+    report.findings = findings;
+    Ok(report)
+}
+
+/// What names a secret in the list of those that are allowed: a digest, so that the list holds none of them.
+fn key(label: &str, matched: &[u8]) -> String {
+    let mut text = label.as_bytes().to_vec();
+    text.extend(matched);
+    digest::sha256_hex(&text)
+}
