@@ -286,6 +286,9 @@ fn going_on(
     if view.landed.is_some() || view.undone.is_some() {
         return Ok(None);
     }
+    if let Some(lost) = peers_run::boot::gone::lost(&place, &mut disk) {
+        return Err(BootError { findings: vec![lost] }.into());
+    }
     if peers_place::is_gone(&dir) {
         let shown = term::inline(&record.workdir);
         return Err(CommandError::new(

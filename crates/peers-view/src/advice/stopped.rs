@@ -65,8 +65,15 @@ pub(super) fn starts(facts: &Facts<'_>, live: &Liveness) -> bool {
     }
 }
 
-/// How a loop stands that does not run.
+/// How a loop stands that does not run. Without its branch nothing else helps.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
+    let base = standing(facts, live)?;
+    let Some(lost) = facts.asked.lost.clone().filter(|_| !is_alarming(live)) else { return Some(base) };
+    let later = base.steps.clone().into_iter().map(Step::spoken);
+    Some(base.steps([lost].into_iter().chain(later).collect()))
+}
+
+fn standing(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     Some(match live {
         Liveness::Running { .. } => return None,
         Liveness::Command { command, .. } => {
@@ -106,7 +113,7 @@ fn ended(facts: &Facts<'_>, live: &Liveness, (reason, detail, at): (&StopReason,
         let peer::Remedy { steps, until } = peer::remedy(name, facts, Some(facts.resume()));
         return advice.steps(steps).until(until);
     }
-    advice.steps(next(facts, reason))
+    advice.steps(next(facts, reason, detail))
 }
 
 /// What can be done about a run whose worktree somebody removed.
@@ -190,8 +197,8 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
                 None => said,
             })
         }
-        // What to write stands on the second line.
-        StopReason::ParkedProof => detail.lines().next().map(str::to_owned),
+        // What to do stands on the second line.
+        StopReason::ParkedProof | StopReason::Tamper(_) => detail.lines().next().map(str::to_owned),
         _ => Some(detail.to_owned()),
     };
     let said = said.map(|said| term::line(&said, DETAIL)).filter(|said| !said.is_empty());
@@ -202,7 +209,7 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
 }
 
 /// What comes after an ending.
-fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
+fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
     let goes_on = |more: &str| vec![Step::of(facts.start()).say(format!(" goes on{more}"))];
     let later = || Step::default().mention(facts.resume());
     match reason {
@@ -223,9 +230,18 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
                 .say(")"),
         ],
         StopReason::Budget(kind) => caps::reached(facts, *kind),
+        StopReason::StuckGate(id) if is_refuted(facts, id) => vec![
+            Step::from("see what it lacks in a clean checkout (").run(read(facts, id)).say(")"),
+            set_up().spoken(),
+            later(),
+        ],
         StopReason::StuckGate(id) => vec![
-            Step::from("read what it printed (").run(read(facts, id)).say(") and help or change the goal"),
-            Step::of(facts.start()),
+            Step::from("read what it printed (")
+                .run(read(facts, id))
+                .say(") and help or change the goal (")
+                .mention(Command::peers("goals edit"))
+                .say(")"),
+            Step::default().mention(facts.start()),
         ],
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some());
@@ -237,12 +253,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
             later(),
         ],
         StopReason::ParkedBlocked => peer::blocked(facts),
-        StopReason::ParkedProof => vec![
-            Step::from("add the `setup` commands that a clean checkout needs (")
-                .run(Command::peers("goals edit --config"))
-                .say("), or mark the gate `tree: live` in goals.yaml"),
-            Step::of(facts.resume()),
-        ],
+        StopReason::ParkedProof => vec![set_up(), Step::of(facts.resume())],
         StopReason::Unjudged(id) => vec![
             Step::from("fix the gate's command or its tool (").run(judge(id)).say(" judges it again)"),
             later(),
@@ -256,11 +267,13 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
             later(),
         ],
         StopReason::GoalMutation(file) => mutated(facts, file),
-        StopReason::Tamper(_) => vec![
-            Step::from("find out who changed it before you run again; ")
-                .run(Command::report())
-                .say(" names the tick"),
-        ],
+        StopReason::Tamper(_) => {
+            let step = match detail.split_once('\n') {
+                Some((_, way)) => Step::from(term::inline(way)).say(" (").mention(facts.start()).say("); "),
+                None => Step::from("find out who changed it before you run again; "),
+            };
+            vec![step.run(Command::report()).say(" names the tick")]
+        }
         StopReason::Error(ErrorKind::DiskFull) => vec![space(facts), Step::of(facts.start())],
         StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
             goes_on(": the journal knows where it stopped; if it repeats, report it")
@@ -319,8 +332,25 @@ fn home(facts: &Facts<'_>) -> Option<Step> {
     Some(Step::of(Command::peers("land")).say(format!(" takes the branch `{}` home", term::inline(branch))))
 }
 
-/// Shows all that a gate printed; without that, runs it again.
+/// Lets a gate pass in a clean checkout that passes in the work tree.
+fn set_up() -> Step {
+    Step::from("add the `setup` commands that a clean checkout needs (")
+        .run(Command::peers("goals edit --config"))
+        .say("), or mark the gate `tree: live` in goals.yaml")
+}
+
+/// Whether it is green in the work tree and red in a clean checkout.
+fn is_refuted(facts: &Facts<'_>, id: &GoalId) -> bool {
+    facts
+        .core
+        .is_some_and(|core| core.gates.iter().any(|gate| gate.id == *id && gate.state == "proof-failed"))
+}
+
+/// Shows all that a gate printed; without that, runs it again where it is red.
 pub(super) fn read(facts: &Facts<'_>, id: &GoalId) -> Command {
+    if is_refuted(facts, id) {
+        return Command::peers("verify --pristine");
+    }
     let log = facts.gate.filter(|gate| gate.id == *id).and_then(|gate| gate.log.as_deref());
     log.filter(|log| term::inline(log) == *log).map_or_else(|| judge(id), |log| Command::tool(&["less", log]))
 }
