@@ -1,6 +1,5 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
-use peers_core::test_output::cause;
 use peers_model::command::{Command, Step};
 use peers_model::outcome::{BudgetKind, ErrorKind, StopReason};
 use peers_model::{GoalId, Timestamp};
@@ -10,6 +9,7 @@ use super::cause::{Advice, Level};
 use super::facts::{Facts, replay};
 use super::{again, caps, peer};
 use crate::diagnostic::stop_detail;
+use crate::gates::GateRow;
 use crate::liveness::{CrashKind, Liveness, OpenTurn};
 use crate::ticks::TickRow;
 
@@ -187,7 +187,7 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
         StopReason::Budget(kind) => caps::spent(facts, *kind),
         StopReason::StuckGate(id) | StopReason::Unjudged(id) => {
             let gates = facts.core.map(|core| core.gates.as_slice()).unwrap_or_default();
-            let gate = gates.iter().find(|gate| gate.id == *id).map(|gate| cause(&gate.diagnostic));
+            let gate = gates.iter().find(|gate| gate.id == *id).map(GateRow::cause);
             let said =
                 gate.filter(|said| !said.is_empty()).unwrap_or_else(|| stop_detail(Some(reason), detail));
             let known = facts.gate.filter(|gate| gate.id == *id);
