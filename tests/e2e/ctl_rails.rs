@@ -222,6 +222,15 @@ fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
     for view in [&["list", "--wide"][..], &["dashboard"], &["status"]] {
         fleet.ctl(view).exits(0).out_has(&format!("peers -C {} land", fleet.path("repo").display()));
     }
+    let name = format!("refs/heads/{}", row["branch"].as_str().unwrap());
+    let tip = fleet.git(&["rev-parse", &name]);
+    fleet.git(&["update-ref", "-d", &name]);
+    let gone = format!("there is no branch `{}`, on which run ", row["branch"].as_str().unwrap());
+    for view in [&["list", "--wide"][..], &["dashboard"], &["status"], &["start", "--dry-run"]] {
+        fleet.ctl(view).exits(0).out_has(&gone).out_has(&format!(" {tip}"));
+    }
+    fleet.ctl(&["start"]).exits(5).err_has(&gone);
+    fleet.git(&["update-ref", &name, &tip]);
     let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
     done.out_has("would be refused: demo worked in ").out_has("worktree add -f ");
     for args in [&["start"][..], &["restart"], &["resume", "--start"]] {

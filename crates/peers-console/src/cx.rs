@@ -108,7 +108,8 @@ impl Cx {
         let worked = newest_work_dir(place, disk);
         asked.gone = worked.as_deref().is_some_and(is_gone);
         if asked.lock == Lock::Free {
-            asked.lost = boot::gone::lost(place, disk).map(refusal);
+            asked.lost =
+                boot::gone::lost(place, disk).map(|lost| (lost.message, lost.hint.unwrap_or_default()));
         }
         let worked = worked.filter(|_| !asked.gone);
         let there = worked.as_deref().unwrap_or(place.work_dir());

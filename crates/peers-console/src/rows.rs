@@ -101,7 +101,8 @@ impl Watched {
         if asked.lock == peers_view::Lock::Free {
             let found = peers_run::boot::quick_refusals(place, env, disk);
             asked.refusals = found.into_iter().map(crate::cx::refusal).collect();
-            asked.lost = peers_run::boot::gone::lost(place, disk).map(crate::cx::refusal);
+            let lost = peers_run::boot::gone::lost(place, disk);
+            asked.lost = lost.map(|lost| (lost.message, lost.hint.unwrap_or_default()));
         }
         (asked.free_bytes, asked.full) = free(place);
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);

@@ -14,7 +14,7 @@ use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::command::Step;
 use peers_model::{RunId, RunRequest, exit};
 use peers_place::Place;
-use peers_run::boot::BootError;
+use peers_run::boot::{BootError, Finding};
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -287,7 +287,7 @@ fn going_on(
         return Ok(None);
     }
     if let Some(lost) = peers_run::boot::gone::lost(&place, &mut disk) {
-        return Err(BootError { findings: vec![lost] }.into());
+        return Err(BootError { findings: vec![Finding { exit: exit::REFUSED, ..lost }] }.into());
     }
     if peers_place::is_gone(&dir) {
         let shown = term::inline(&record.workdir);

@@ -68,9 +68,12 @@ pub(super) fn starts(facts: &Facts<'_>, live: &Liveness) -> bool {
 /// How a loop stands that does not run. Without its branch nothing else helps.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     let base = standing(facts, live)?;
-    let Some(lost) = facts.asked.lost.clone().filter(|_| !is_alarming(live)) else { return Some(base) };
-    let later = base.steps.clone().into_iter().map(Step::spoken);
-    Some(base.steps([lost].into_iter().chain(later).collect()))
+    let Some((what, back)) = facts.asked.lost.as_ref().filter(|_| !is_alarming(live)) else {
+        return Some(base);
+    };
+    let later = base.steps.into_iter().map(Step::spoken);
+    let steps = [Step::from(format!("{what}; ")).join(back.clone())].into_iter().chain(later).collect();
+    Some(Advice { why: format!("{}; {what}", base.why), steps, ..base })
 }
 
 fn standing(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
@@ -138,10 +141,14 @@ fn without_worktree(facts: &Facts<'_>, open: bool) -> Vec<Step> {
     let prune = Command::git("worktree prune");
     let again = Command::run().with("--worktree");
     let forget = " makes git forget the worktree, and ";
+    let on = |branch: &str| match &facts.asked.lost {
+        Some(_) => Step::default(),
+        None => Step::from(format!("what it committed is on `{}`, and ", term::inline(branch))),
+    };
     // A later run in the same worktree did not make its branch, but works on it all the same.
     vec![
         match branch.filter(|_| !facts.decided) {
-            Some(branch) => Step::from(format!("what it committed is on `{}`, and ", term::inline(branch)))
+            Some(branch) => on(branch)
                 .run(Command::peers("land"))
                 .say(" merges it; ")
                 .mention(prune)
