@@ -228,7 +228,12 @@ pub(crate) fn looped(
         cx.out.talk(&red);
     } else if !summary.detail.is_empty() {
         let failed = matches!(summary.reason, StopReason::Error(_));
-        cx.out.talk(&format!("{}{}", if failed { "error: " } else { "" }, summary.detail));
+        // The way on stands on a line of its own, and in the hint.
+        let said = match &summary.reason {
+            StopReason::Tamper(_) if view.is_some() => summary.detail.lines().next().unwrap_or_default(),
+            _ => &summary.detail,
+        };
+        cx.out.talk(&format!("{}{said}", if failed { "error: " } else { "" }));
     }
     if summary.reason == StopReason::Error(ErrorKind::DiskFull)
         && let Ok(place) = Place::locate(&summary.work_dir, &cx.env)
