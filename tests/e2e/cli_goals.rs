@@ -231,6 +231,11 @@ fn before_anything_was_accepted_diff_shows_all_that_would_run() {
     diff.out_has("runs: gate `real` runs `make real`");
     diff.out_has("runs: peer `");
     diff.err_has("nothing was ever accepted");
+    let never = "goals.yaml and config.yaml were never accepted in this clone";
+    clone.peers(&["run"]).exits(5).err_has(never).err_has("`peers goals accept`");
+    clone
+        .peers(&["status"])
+        .out_has("next step: review goals.yaml and config.yaml (`peers goals diff`), then");
     let broken = cloned();
     broken.write(".peers/goals.yaml", "goals: [\n");
     broken.peers(&["init"]).exits(0).err_has("next: fix .peers/goals.yaml");

@@ -100,6 +100,16 @@ fn a_worktree_that_somebody_removed_is_named_and_what_is_committed_is_landed() {
     let status = world.peers(&["status"]).exits(0).out;
     assert!(status.contains("(removed)"), "{status}");
     assert!(status.contains("`peers land` merges it") && !status.contains("peers -C"), "{status}");
+    let branch = world.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/peers/"]);
+    world.git(&["update-ref", "-d", &format!("refs/heads/{branch}")]);
+    let landed = world.peers(&["land"]).exits(3).err;
+    let again = command(&landed, "git -C ");
+    for args in [&["status"][..], &["doctor"]] {
+        let said = world.peers(args).out;
+        let line = format!("there is no branch `{branch}`, on which run ");
+        assert!(said.contains(&line) && command(&said, "git -C ") == again, "{said}");
+    }
+    pasted(&world, &world.path(""), &again).exits(0);
     world.peers(&["run", "--max-ticks", "1"]).exits(0).err_has("that worktree is gone; this one works here");
     world.peers(&["undo", "last"]).exits(0);
     world.peers(&["land"]).exits(0).err_has("is gone, and what was not committed in it");

@@ -130,7 +130,13 @@ fn a_worktree_leaves_the_checkout_alone() {
     let done = world.peers(&["-C", dir.to_str().unwrap(), "run", "--max-ticks", "1"]).exits(0);
     done.err_lacks("To go on there");
     world.peers(&["land"]).exits(0);
+    let landed = world.head();
     assert!(world.at("ann.txt").exists(), "main is checked out here and follows");
+    let undone = world.peers(&["undo", "last"]).exits(0).err;
+    let revert = undone.split("`git ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    world.git(&revert.split(' ').collect::<Vec<_>>());
+    assert!(!world.git(&["diff", &format!("{landed}^"), "--stat"]).contains("txt"), "{undone}");
+    assert!(undone.contains("landed in `main`, which keeps it"), "{undone}");
 }
 
 #[test]

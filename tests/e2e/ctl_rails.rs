@@ -219,6 +219,18 @@ fn a_worktree_that_is_gone_is_not_replaced_by_the_checkout() {
     let dir = row["workdir"].as_str().unwrap();
     let head = fleet.head();
     std::fs::remove_dir_all(dir).unwrap();
+    for view in [&["list", "--wide"][..], &["dashboard"], &["status"]] {
+        fleet.ctl(view).exits(0).out_has(&format!("peers -C {} land", fleet.path("repo").display()));
+    }
+    let name = format!("refs/heads/{}", row["branch"].as_str().unwrap());
+    let tip = fleet.git(&["rev-parse", &name]);
+    fleet.git(&["update-ref", "-d", &name]);
+    let gone = format!("there is no branch `{}`, on which run ", row["branch"].as_str().unwrap());
+    for view in [&["list", "--wide"][..], &["dashboard"], &["status"], &["start", "--dry-run"]] {
+        fleet.ctl(view).exits(0).out_has(&gone).out_has(&format!(" {tip}"));
+    }
+    fleet.ctl(&["start"]).exits(5).err_has(&gone);
+    fleet.git(&["update-ref", &name, &tip]);
     let done = fleet.ctl(&["start", "--dry-run"]).exits(0);
     done.out_has("would be refused: demo worked in ").out_has("worktree add -f ");
     for args in [&["start"][..], &["restart"], &["resume", "--start"]] {
@@ -242,7 +254,7 @@ fn the_way_out_of_a_used_up_budget_is_told_in_whole_commands() {
     fleet.start(&[]);
     fleet.ctl(&["wait", "--timeout", "2m"]).exits(10);
     let done = fleet.ctl(&["resume", "--start"]).exits(10);
-    let (raise, start) = ("peers-ctl budget raise demo --ticks +1", "peers-ctl resume demo --start");
+    let (raise, start) = ("peers-ctl budget raise demo --ticks +10", "peers-ctl resume demo --start");
     done.err_has(&format!("raise it: `{raise}`, then `{start}`; or"));
     let words = |line: &'static str| line.split(' ').skip(1).collect::<Vec<_>>();
     let done = fleet.ctl(&words(raise)).exits(0);

@@ -298,7 +298,7 @@ fn an_exhausted_budget_is_refused_with_what_was_spent_and_the_ways_on() {
     let before = fleet.registry();
     let done = fleet.ctl(&["start"]).exits(10);
     done.err_has("the budget is exhausted (budget:max_iterations): 1 of 1 ticks (100 %)");
-    for way in ["`peers-ctl budget raise demo --ticks +1`", "--reset-budget", "--force"] {
+    for way in ["`peers-ctl budget raise demo --ticks +10`", "--reset-budget", "--force"] {
         assert!(done.err.contains(way), "{way}: {}", done.err);
     }
     let mut after = fleet.registry();

@@ -307,7 +307,7 @@ fn what_every_start_refuses_for_is_shown_before_it_is_typed() {
     let attention = &shown["project"]["attention"];
     assert_eq!(attention["code"], "budget", "{attention}");
     let action = attention["action"].as_str().unwrap();
-    assert_eq!(action, "peers-ctl budget raise demo --ticks +2, then peers-ctl resume demo --start");
+    assert_eq!(action, "peers-ctl budget raise demo --ticks +11, then peers-ctl resume demo --start");
     fleet.ctl(&["budget", "raise", "demo", "--ticks", "+2"]).exits(0);
     fleet.ctl(&["resume", "demo", "--start"]).exits(0);
     fleet.ctl(&["wait", "demo", "--timeout", "2m"]).exits(10);

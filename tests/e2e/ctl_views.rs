@@ -26,11 +26,12 @@ fn every_view_of_a_loop_has_the_same_next_step_and_it_leads_on() {
     let top = &data["projects"][0]["attention"];
     let (why, action) = (top["why"].as_str().unwrap(), top["action"].as_str().unwrap());
     assert!(why.starts_with("stuck:real: `echo it is broken; false`: it is broken"), "{why}");
-    let (read, start) = action.split_once(", then ").unwrap();
-    assert_eq!(start, "peers-ctl start demo");
-    let log = read.strip_prefix("less ").unwrap();
+    let log = action.strip_prefix("less ").unwrap();
     assert!(std::fs::read_to_string(log).unwrap().contains("it is broken"), "{log}");
-    let step = format!("read what it printed (`{read}`) and help or change the goal, then `{start}`");
+    let edit = format!("peers -C {} goals edit", data["projects"][0]["path"].as_str().unwrap());
+    let step = format!(
+        "read what it printed (`{action}`) and help or change the goal (`{edit}`), then `peers-ctl start demo`"
+    );
     let said = |args: &[&str]| {
         let done = fleet.ctl(args).exits(0);
         done.out + &done.err
@@ -194,6 +195,18 @@ fn what_every_start_would_refuse_for_needs_somebody() {
     let (code, why, _) = top(&fleet, "demo");
     assert!(code == "refused" && why.contains("merge"), "{why}");
     std::fs::remove_file(fleet.at(".git/MERGE_HEAD")).unwrap();
+    let head = fleet.head();
+    fleet.git(&["update-ref", "-d", "refs/heads/main"]);
+    let (code, why, _) = top(&fleet, "demo");
+    assert!(code == "refused" && why.contains("`main` names no commit now"), "{why}");
+    fleet.git(&["update-ref", "refs/heads/main", &head]);
+    fleet.git(&["pack-refs", "--all"]);
+    let packed = fleet.data("peers-ctl.dashboard/1", &["dashboard"], 0);
+    assert_eq!(packed["projects"][0]["attention"]["code"], "max-ticks");
+    fleet.write(".peers/config.yaml", &fleet.config("").replace(program().to_str().unwrap(), "/no/agent"));
+    fleet.accept(&[]);
+    let (code, why, _) = top(&fleet, "demo");
+    assert!(code == "refused" && why.contains("/no/agent: not found"), "{why}");
 }
 
 #[test]

@@ -150,7 +150,10 @@ impl Ground {
         }
         let mut control = ControlDir::open_or_create(&place.control_git_path(), boot::git_program(env)?)?
             .with_excludes(peers_git::operator_excludes());
-        let _imported = control.import(&repo, base.as_ref())?;
+        let _imported = control.import(&repo, base.as_ref()).map_err(|error| match error {
+            GitError::Repo(error) => boot::repo_finding(place, &error),
+            other => other.into(),
+        })?;
         Ok(Self { place: place.clone(), repo, control, store, records, _lock: lock })
     }
 

@@ -107,6 +107,10 @@ impl Cx {
         asked.here = Some(place.work_dir().to_string_lossy().into_owned());
         let worked = newest_work_dir(place, disk);
         asked.gone = worked.as_deref().is_some_and(is_gone);
+        if asked.lock == Lock::Free {
+            asked.lost =
+                boot::gone::lost(place, disk).map(|lost| (lost.message, lost.hint.unwrap_or_default()));
+        }
         let worked = worked.filter(|_| !asked.gone);
         let there = worked.as_deref().unwrap_or(place.work_dir());
         let repo = match (&worked, PeerRepo::open(place.work_dir())) {

@@ -101,6 +101,8 @@ impl Watched {
         if asked.lock == peers_view::Lock::Free {
             let found = peers_run::boot::quick_refusals(place, env, disk);
             asked.refusals = found.into_iter().map(crate::cx::refusal).collect();
+            let lost = peers_run::boot::gone::lost(place, disk);
+            asked.lost = lost.map(|lost| (lost.message, lost.hint.unwrap_or_default()));
         }
         (asked.free_bytes, asked.full) = free(place);
         let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
@@ -111,7 +113,12 @@ impl Watched {
         asked.bugs = counts(counted, &asked.head);
         let row = self.reader.row(disk, &asked);
         if row.workdir != self.work_dir {
+            let elsewhere = row.workdir.as_deref().is_some_and(|dir| Path::new(dir) != work_dir);
             self.work_dir.clone_from(&row.workdir);
+            if elsewhere {
+                // Another directory was looked at.
+                return self.row(env, homes, asked.listed, asked.spelling);
+            }
         }
         row
     }

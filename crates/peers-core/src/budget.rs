@@ -137,12 +137,12 @@ pub fn exhausted(caps: &Caps, state: &State, now: Timestamp) -> Option<BudgetKin
 pub fn more(kind: BudgetKind, cap: Option<u64>, spent: u64) -> Option<(&'static str, String)> {
     const DOLLAR: u64 = 1_000_000;
     let over = cap.map_or(0, |cap| spent.saturating_sub(cap));
-    let half = |usual: u64| over.saturating_add(cap.map_or(usual, |cap| (cap / 2).max(1)));
+    let half = |usual: u64, least| over.saturating_add(cap.map_or(usual, |cap| (cap / 2).max(least)));
     Some(match kind {
-        BudgetKind::MaxIterations => ("--ticks", format!("+{}", half(50))),
+        BudgetKind::MaxIterations => ("--ticks", format!("+{}", half(50, 10))),
         BudgetKind::MaxRuntime => ("--runtime", format!("+{}h", (over / 3600).saturating_add(2))),
-        BudgetKind::MaxTokens => ("--tokens", format!("+{}", half(1_000_000))),
-        BudgetKind::MaxUsd => ("--usd", format!("+{}", half(5 * DOLLAR).div_ceil(DOLLAR))),
+        BudgetKind::MaxTokens => ("--tokens", format!("+{}", half(1_000_000, 1))),
+        BudgetKind::MaxUsd => ("--usd", format!("+{}", half(5 * DOLLAR, 1).div_ceil(DOLLAR))),
         BudgetKind::MaxWall
         | BudgetKind::Deadline
         | BudgetKind::MaxConsecutiveFailures

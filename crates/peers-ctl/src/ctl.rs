@@ -11,6 +11,7 @@ use peers_fleet::refresh::{self, Seen};
 use peers_fleet::registry::{self, Loaded, Warning};
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
+use peers_model::command::Step;
 use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::env::Env;
@@ -152,6 +153,11 @@ impl Ctl {
         if !self.quiet && !self.json {
             self.out.talk(text);
         }
+    }
+
+    /// One of our own sentences with its values, its commands as they are typed here, see [`Step::text`].
+    pub(crate) fn spelt(&self, sentence: &'static str, values: &[&str]) -> String {
+        self.out.spelling().tell(&Step::text(sentence, values))
     }
 
     /// A command whose only output is for another program has no JSON.

@@ -101,15 +101,18 @@ impl Place {
             target.canonicalize().map_err(|_| not_a_directory())?
         };
         let top = SafeDir::open_shared(&work_dir).map_err(|_| not_a_directory())?;
-        // Where a main work tree of ours lies, a file in the place of its repository leads astray.
-        let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File)
-            && !homes.is_some_and(|homes| homes.has_main(&work_dir, top.identity()));
-        let (project_dir, identity) = if linked {
-            let dir = main_work_tree(&PeerRepo::open(&work_dir).map_err(|e| link::error(e, env))?);
-            let identity = SafeDir::open_shared(&dir)?.identity();
-            (dir, identity)
-        } else {
-            (work_dir.clone(), top.identity())
+        let linked = top.stat(".git")?.is_some_and(|git| git.kind == Kind::File);
+        let here = || (work_dir.clone(), top.identity());
+        let (project_dir, identity) = match linked.then(|| PeerRepo::open(&work_dir)) {
+            None => here(),
+            Some(Ok(repo)) => {
+                let dir = main_work_tree(&repo);
+                let identity = SafeDir::open_shared(&dir)?.identity();
+                (dir, identity)
+            }
+            // A main work tree of ours, whose repository was replaced by a file that leads astray.
+            Some(Err(_)) if homes.is_some_and(|homes| homes.has_main(&work_dir, top.identity())) => here(),
+            Some(Err(error)) => return Err(link::error(error, env)),
         };
         let id = project_id(&project_dir);
         Self::of((work_dir, project_dir), identity, id, homes)

@@ -290,7 +290,7 @@ impl<W: World> Engine<W> {
             self.world.repo().before_turn(tick)?;
             let detail = format!(
                 "git/turn.json in the trusted store, which says what tick {tick} of {peer} must not touch, is \
-                 lost or damaged; look at .git/config and .git/hooks of the repository, then start again"
+                 lost or damaged\nlook at .git/config and .git/hooks of the repository, then start again"
             );
             return Err(Failure::Tampered(TamperKind::Store, detail));
         }

@@ -32,8 +32,8 @@ pub enum RepoFailure {
     /// Tests were weakened in the work tree and could not be put back.
     #[error("{0}")]
     Weakened(String),
-    /// The repository is in a state that is not put right, and how a person goes on from there.
-    #[error("{what}{}", way.as_deref().map(|way| format!("; {way}, then start again")).unwrap_or_default())]
+    /// The repository is in a state that is not put right, and on a line of its own how a person goes on from there.
+    #[error("{what}{}", way.as_deref().map(|way| format!("\n{way}, then start again")).unwrap_or_default())]
     Tampered {
         /// What is wrong.
         what: String,

@@ -31,6 +31,8 @@ pub struct Asked {
     pub here: Option<String>,
     /// The directory in which the newest run worked is not there any more.
     pub gone: bool,
+    /// That somebody deleted the branch of the newest run, and what brings it back.
+    pub lost: Option<(String, Step)>,
     /// When the peer whose turn is open last printed something, if somebody looked.
     pub heard: Option<Timestamp>,
     /// Since when the loop that runs runs gates, as it says in its lock.

@@ -38,8 +38,8 @@ pub(crate) fn said(view: &LoopView, reason: &StopReason) -> Option<String> {
     let (StopReason::StuckGate(id) | StopReason::Unjudged(id)) = reason else { return None };
     let gate = view.core.value()?.gates.iter().find(|gate| gate.id == *id)?;
     // What it says now; another verdict since then is no reason for this stop.
-    let cause = cause(&gate.diagnostic);
-    if cause.is_empty() || !matches!(gate.state, "fail" | "timeout" | "error") {
+    let cause = gate.cause();
+    if cause.is_empty() || !matches!(gate.state, "fail" | "timeout" | "error" | "proof-failed") {
         return None;
     }
     let cause = term::line(&cause, CAUSE);

@@ -13,6 +13,8 @@ const COMPLAINT: usize = 200;
 pub(crate) fn stop_detail(reason: Option<&StopReason>, detail: &str) -> String {
     match reason {
         Some(StopReason::StuckGate(_) | StopReason::Unjudged(_)) => cause(detail),
+        // What to do stands on a line of its own.
+        Some(StopReason::Tamper(_)) => detail.replace('\n', "; "),
         _ => detail.to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use peers_core::state::State;
+use peers_core::test_output::cause;
 use peers_model::goal::{CHECK_NAMES, GateRun, GoalKind, HardGoal, TreeChoice};
 use peers_model::outcome::StopReason;
 use peers_model::verdict::{Judged, Place, TreeKey};
@@ -99,6 +100,15 @@ impl GateRow {
     /// Green at the tree that is there now.
     pub(crate) fn is_green(&self) -> bool {
         self.state == "pass" && self.stale == Some(false)
+    }
+
+    /// What it says, in short, and whether only a clean checkout makes it say so.
+    pub(crate) fn cause(&self) -> String {
+        let said = cause(&self.diagnostic);
+        if self.state == "proof-failed" && !said.is_empty() {
+            return format!("in a clean checkout: {said}");
+        }
+        said
     }
 }
 

@@ -16,6 +16,9 @@ pub struct Setup {
     pub placeholder: bool,
     /// Files that are not what was accepted.
     pub unaccepted: Vec<&'static str>,
+    /// On this machine nothing was ever accepted.
+    #[serde(skip)]
+    pub never: bool,
     /// Files that cannot be read as what they are: no start and no acceptance takes them.
     pub broken: Vec<Broken>,
     /// The directory whose files these are, if that is not the one that was asked about.
@@ -82,13 +85,14 @@ pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
         }
         GoalKind::Hard(_) | GoalKind::Soft(_) => false,
     });
-    let mut unaccepted = Vec::new();
+    let (mut unaccepted, mut never) = (Vec::new(), false);
     // What cannot be read is said by whoever starts a run, and so is a project without any file.
     if !unread
         && (goals.is_some() || settings.is_some())
         && let Ok(accepted) = accept::read(disk)
     {
         let now = accept::digests(&goals.unwrap_or_default(), &settings.unwrap_or_default());
+        never = accepted.is_none();
         let was = accepted.map(|accepted| accepted.digests).unwrap_or_default();
         for (file, differs) in [
             (layout::peers::GOALS, now.goals != was.goals),
@@ -99,5 +103,5 @@ pub(crate) fn read<D: Disk>(disk: &mut D, config: Option<&Config>) -> Setup {
             }
         }
     }
-    Setup { placeholder, unaccepted, broken, dir: None }
+    Setup { placeholder, unaccepted, never, broken, dir: None }
 }

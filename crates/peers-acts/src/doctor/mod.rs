@@ -87,6 +87,8 @@ pub fn examine(place: &Place, env: &Env, ask: Ask) -> Result<Report, BootError> 
         let left_out = loaded.left_out(place.work_dir(), env);
         report.checks.extend(left_out.iter().map(|dir| Check::warning("gates", dir.what(), dir.remedy())));
     }
+    let lost = holder.is_none().then(|| boot::gone::lost(place, &mut place.open_view_disk().ok()?)).flatten();
+    report.checks.extend(lost.map(|finding| Check::found("branch", finding)));
     let unseen_lock = store_is_gone(place) && holder.is_none();
     report.checks.push(if unseen_lock { unseen(place) } else { lock(holder.as_ref()) });
     report.checks.extend(foreign_lock(place));

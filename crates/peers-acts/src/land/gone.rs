@@ -2,7 +2,7 @@
 
 use peers_model::{CommitId, RunId, exit};
 use peers_run::boot::Finding;
-use peers_run::boot::gone::again;
+use peers_run::boot::gone::of_run;
 use peers_store::runs::RunRecord;
 use peers_sys::term;
 use peers_sys::term::quoted;
@@ -16,11 +16,7 @@ impl Ground {
         let Some(head) = self.ended(branch, record) else {
             return Finding::plain(exit::INVALID, format!("there is no branch `{shown}`"));
         };
-        Finding::new(
-            exit::INVALID,
-            format!("there is no branch `{shown}`, on which run {} ended at {}", record.run_id, head.short()),
-            format!("`{}` makes it again where it was", again(&self.repo, &self.place, branch, &head)),
-        )
+        of_run(&self.repo, &self.place, branch, (&record.run_id, &head))
     }
 
     /// What is said where the branch that a run's work is to go into is gone.

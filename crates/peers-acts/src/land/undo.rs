@@ -11,7 +11,8 @@ use peers_place::Place;
 use peers_run::boot::{BootError, Finding};
 use peers_run::gitrepo::substrate;
 use peers_store::journal::{Journal, JournalError, Position};
-use peers_store::{Disk, StoreError};
+use peers_store::runs::RunRecord;
+use peers_store::{Disk, StoreError, store};
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::term;
@@ -49,6 +50,8 @@ pub struct Undone {
     pub finished: Option<Finished>,
     /// The operator's own work that was not committed when the run began and that went with it.
     pub start: Option<StartCopy>,
+    /// The branch in which it was landed and stays, and the commits to revert there.
+    pub landed: Option<(String, String)>,
 }
 
 /// A move of a branch that had been cut short and is finished now.
@@ -137,7 +140,9 @@ fn take_back(
         return Err(Finding::new(exit::NEGATIVE, message, hint).into());
     };
     let Some(tip) = ground.tip(&branch)? else { return Err(ground.branch_gone(&branch, &record).into()) };
+    let landed = landed(ground, &record, (&base, &tip));
     let done = |salvage, commits, blocked, start| Undone {
+        landed: landed.clone(),
         run: run.clone(),
         branch: branch.clone(),
         from: tip.clone(),
@@ -201,6 +206,33 @@ fn take_back(
     ground.intended()?;
     let start = start.zip(work).and_then(|(start, work)| start_copy(start, &blocked, work.work_dir()));
     Ok(done(Some(kept), commits, blocked, start))
+}
+
+/// The branch in which the run's branch was landed and stays, and the commits to revert there.
+fn landed(
+    ground: &mut Ground,
+    record: &RunRecord,
+    (base, tip): (&CommitId, &CommitId),
+) -> Option<(String, String)> {
+    let records = &ground.records;
+    let is_it = |run: &RunId| records.iter().any(|one| one.run_id == *run && one.branch == record.branch);
+    let mut last = None;
+    let seen = store::read_each(ground.store.disk(), |line| {
+        if let Record::Operator(act) = &line.record
+            && let OperatorOp::Landed { run, into, commit } = &act.op
+            && is_it(run)
+        {
+            last = Some((into.clone(), commit.clone()));
+        }
+    });
+    let (into, commit) = last.filter(|_| seen.is_ok())?;
+    let (facts, now) = (ground.repo.facts(), ground.tip(&into).ok()??);
+    let has = |commit, head| facts.is_ancestor(commit, head).unwrap_or(false);
+    if !has(&commit, &now) {
+        return None;
+    }
+    let what = if has(tip, &commit) { format!("{base}..{tip}") } else { commit.to_string() };
+    Some((into, what))
 }
 
 /// What of the operator's work from before a run the undo of it takes out of the work tree: what was not

@@ -8,6 +8,7 @@ use peers_console::error::CommandError;
 use peers_console::ledger;
 use peers_console::operator;
 use peers_core::cheat::TAKEN_OVER;
+use peers_model::command::Step;
 use peers_model::record::{AckTarget, OperatorOp, Record};
 use peers_model::{BugId, PeerName, TickNo, exit};
 use peers_place::Place;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let standing = standing(&args.target.0, &mut disk)?;
     let taken = operator::act(cx, &place, ("ack", op), |_| Ok(()))?;
     if let Some(others) = &standing {
-        cx.out.talk(&format!("note: {}", not_cleared(&args.target.0, others)));
+        cx.out.advise(Step::from("note: ").join(not_cleared(&args.target.0, others)));
     }
     if args.json {
         let cleared = standing.is_none();
@@ -120,19 +121,20 @@ fn standing(target: &AckTarget, disk: &mut FsDisk) -> Result<Option<Vec<Warned>>
     Ok((!warned.iter().any(|warned| warned.tick == *tick)).then_some(warned))
 }
 
-fn not_cleared(target: &AckTarget, others: &[Warned]) -> String {
-    let AckTarget::Weakening(tick) = target else { return String::new() };
+fn not_cleared(target: &AckTarget, others: &[Warned]) -> Step {
+    let AckTarget::Weakening(tick) = target else { return Step::default() };
+    let tick = tick.to_string();
     let [first, ..] = others else {
-        return format!(
-            "recorded, but no warning about a weakening stands, so tick {tick} had none to clear"
+        return Step::text(
+            "recorded, but no warning about a weakening stands, so tick {} had none to clear",
+            &[&tick],
         );
     };
     let rows: Vec<String> =
         others.iter().map(|Warned { peer, tick }| format!("that of {peer} is tick {tick}")).collect();
-    format!(
-        "recorded, but tick {tick} is not the newest warning of a peer, and only that counts: {}; it stands until `peers ack weakening:{} --reason TEXT`",
-        rows.join(", "),
-        first.tick
+    Step::text(
+        "recorded, but tick {} is not the newest warning of a peer, and only that counts: {}; it stands until `peers ack weakening:{} --reason TEXT`",
+        &[&tick, &rows.join(", "), &first.tick.to_string()],
     )
 }
 
@@ -193,9 +195,9 @@ mod tests {
         let warned = |peer: &str, tick| Warned { peer: PeerName::new(peer).unwrap(), tick: TickNo(tick) };
         let target = AckTarget::Weakening(TickNo(3));
         assert_eq!(
-            not_cleared(&target, &[warned("ann", 7), warned("ben", 4)]),
+            not_cleared(&target, &[warned("ann", 7), warned("ben", 4)]).to_string(),
             "recorded, but tick 3 is not the newest warning of a peer, and only that counts: that of ann is tick 7, that of ben is tick 4; it stands until `peers ack weakening:7 --reason TEXT`"
         );
-        assert!(not_cleared(&target, &[]).contains("tick 3 had none to clear"));
+        assert!(not_cleared(&target, &[]).to_string().contains("tick 3 had none to clear"));
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use peers_console::cx::Cx;
+use peers_console::cx::{Cx, refusal};
 use peers_console::error::CommandError;
 use peers_console::run_args::RunArgs;
 use peers_model::command::Step;
@@ -228,7 +228,12 @@ pub(crate) fn looped(
         cx.out.talk(&red);
     } else if !summary.detail.is_empty() {
         let failed = matches!(summary.reason, StopReason::Error(_));
-        cx.out.talk(&format!("{}{}", if failed { "error: " } else { "" }, summary.detail));
+        // The way on stands on a line of its own, and in the hint.
+        let said = match &summary.reason {
+            StopReason::Tamper(_) if view.is_some() => summary.detail.lines().next().unwrap_or_default(),
+            _ => &summary.detail,
+        };
+        cx.out.talk(&format!("{}{said}", if failed { "error: " } else { "" }));
     }
     if summary.reason == StopReason::Error(ErrorKind::DiskFull)
         && let Ok(place) = Place::locate(&summary.work_dir, &cx.env)
@@ -305,13 +310,16 @@ fn left_behind(options: &RunOptions, cx: &Cx) {
         let elsewhere = dir != place.work_dir() && dir != place.project_dir();
         // A turn of it that is open is taken up first, or nothing starts.
         let open = store::read_state(&mut disk).ok()?.open.is_some();
-        (elsewhere && !open && record.reason != Some(StopReason::Complete)).then_some(record)
+        let lost = boot::gone::lost(&place, &mut disk);
+        (elsewhere && !open && record.reason != Some(StopReason::Complete)).then_some((record, lost))
     };
     // For people: a start does not depend on it.
-    let Some(record) = newest() else { return };
+    let Some((record, lost)) = newest() else { return };
     let branch = record.branch.as_deref().map(|branch| format!(" on `{}`", term::inline(branch)));
     let (dir, branch) = (term::inline(&record.workdir), branch.unwrap_or_default());
-    let what = if is_gone(Path::new(&record.workdir)) {
+    let what = if let Some(lost) = lost {
+        Step::from("and ").join(refusal(lost))
+    } else if is_gone(Path::new(&record.workdir)) {
         "and that worktree is gone; this one works here. `git worktree prune` makes git forget it, `peers land` merges its branch".into()
     } else {
         Step::from(format!(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::outcome::StopReason;
 use peers_model::{RunId, exit};
 use peers_place::{Holder, Place};
@@ -70,13 +71,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     let (patience, slow) = if args.now {
         stopping::hurry(&process).map_err(failed)?;
-        let kill =
-            holder.pid.map(|pid| format!("`kill -KILL {pid}`, then `peers run` takes up the turn again"));
+        let kill = holder.pid.map(|pid| {
+            Step::text("`kill -KILL {}`, then `peers run` takes up the turn again", &[&pid.to_string()])
+        });
         (HURRY, kill)
     } else {
         stopping::tell(&process, Signal::Term).map_err(failed)?;
         cx.out.talk(&format!("waiting for the end of the running turn: {holder}"));
-        (PATIENCE, Some("`peers stop --now` kills the running turn".to_owned()))
+        (PATIENCE, Some("`peers stop --now` kills the running turn".into()))
     };
     if !stopping::ended(&process, patience).map_err(failed)? {
         let message = format!("the loop has not ended after {} s: {holder}", patience.as_secs());

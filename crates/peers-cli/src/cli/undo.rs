@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use peers_acts::land::{self, Finished, StartCopy, Undone};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
-use peers_model::command::Step;
+use peers_model::command::{Command, Step};
 use peers_model::exit;
 use peers_model::record::MoveKind;
 use peers_sys::term;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     if let Some(note) = place.open_view_disk().ok().and_then(|mut disk| cx::gone(&mut disk, &undone.run)) {
         cx.out.talk(&format!("note: {note}"));
     }
-    let Undone { run, branch, from, to, commits, salvage, blocked, finished, start } = &undone;
+    let Undone { run, branch, from, to, commits, salvage, blocked, finished, start, landed } = &undone;
     if let Some(finished) = finished {
         cx.out.talk(&format!("note: {}", finished.words()));
     }
@@ -56,6 +56,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.advise(Step::text("the previous state is saved: `peers salvage restore {}`", &[salvage]));
         if let Some(start) = start {
             say_start(start, cx);
+        }
+        if let Some((into, what)) = landed {
+            let revert = Command::git("revert --no-edit").with(what);
+            let into = term::inline(into);
+            let keeps = format!(
+                "warning: the run was landed in `{into}`, which keeps it; with `{into}` checked out "
+            );
+            cx.out.advise(Step::from(keeps).run(revert).say(" takes them back there"));
         }
     } else {
         cx.out.talk(&format!("`{}` is at {} already", term::inline(branch), to.short()));

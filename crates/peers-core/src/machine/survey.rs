@@ -172,7 +172,7 @@ pub(super) fn on_arrived(cfg: &LoopConfig, m: &Machine, facts: &Facts, unstable:
     });
     let mut d = if while_gates && !facts.arrived_weaken.is_empty() {
         let detail = format!(
-            "commits appeared {whence}, and they weaken tests ({}); \
+            "commits appeared {whence}, and they weaken tests ({})\n\
              look at {}, take it back or keep it, and start again",
             facts.arrived_weaken.join("; "),
             facts.head.short()

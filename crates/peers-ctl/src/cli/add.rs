@@ -72,16 +72,18 @@ pub(crate) fn registered(
     }
     ctl.out.line(&format!("{name} -> {shown}"))?;
     if set_up {
-        ctl.say(&format!("next: `peers-ctl start {name}`"));
+        ctl.say(&ctl.spelt("next: `peers-ctl start {}`", &[name.as_str()]));
     } else if let Err(PlaceError::NoStore { was: Some(was), .. }) = &opened {
         let [at, was] = [path, was].map(|path| term::quoted(&path.to_string_lossy()));
-        ctl.say(&format!(
-            "warning: it was moved, and its trusted store is where it was: `peers -C {at} store attach {was}` takes that along, then `peers-ctl start {name}`"
+        ctl.say(&ctl.spelt(
+            "warning: it was moved, and its trusted store is where it was: `peers -C {} store attach {}` takes that along, then `peers-ctl start {}`",
+            &[&at, &was, name.as_str()],
         ));
     } else {
         let quoted = term::quoted(&path.to_string_lossy());
-        ctl.say(&format!(
-            "warning: it is not set up yet: `peers -C {quoted} init` does that, then `peers-ctl start {name}`"
+        ctl.say(&ctl.spelt(
+            "warning: it is not set up yet: `peers -C {} init` does that, then `peers-ctl start {}`",
+            &[&quoted, name.as_str()],
         ));
     }
     Ok(())

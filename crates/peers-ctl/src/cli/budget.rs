@@ -117,10 +117,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             let _infallible = write!(text, "\n  note: {note}");
         }
         if taken == Taken::Recorded {
-            let _infallible = write!(
-                text,
-                "\n  the loop does not run, and is not started by this: `peers-ctl resume {name} --start`"
+            let start = ctl.spelt(
+                "\n  the loop does not run, and is not started by this: `peers-ctl resume {} --start`",
+                &[name.as_str()],
             );
+            text.push_str(&start);
         }
         Ok(Done::well(text, json!({"set": data, "taken": taken.word(), "notes": notes})))
     })

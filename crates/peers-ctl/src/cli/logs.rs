@@ -76,8 +76,11 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             ctl.out.line(line)?;
         }
         if args.tick.is_some() && !args.stderr && shown.iter().any(|line| line.starts_with('{')) {
-            let n = args.tick.unwrap_or_default();
-            ctl.say(&format!("hint: `peers-ctl peek {name} --tick {n} --no-follow` has it in words"));
+            let n = args.tick.unwrap_or_default().to_string();
+            ctl.say(&ctl.spelt(
+                "hint: `peers-ctl peek {} --tick {} --no-follow` has it in words",
+                &[name.as_str(), &n],
+            ));
         }
         if shown.is_empty() {
             ctl.say(&format!("{name}: nothing in {path}"));

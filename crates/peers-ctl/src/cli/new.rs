@@ -292,7 +292,10 @@ fn unknown<'a>(path: &Path, mut others: impl Iterator<Item = &'a Project>) -> Re
             exit::CONFLICT,
             format!("{} is registered already, as `{}`", term::inline(&shown), known.name),
         )
-        .hint(format!("`peers-ctl start {0}` starts it; `peers-ctl remove {0}` takes it out", known.name))),
+        .hint(Step::text(
+            "`peers-ctl start {}` starts it; `peers-ctl remove {}` takes it out",
+            &[known.name.as_str(), known.name.as_str()],
+        ))),
     }
 }
 

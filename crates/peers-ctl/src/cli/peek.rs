@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use peers_console::error::CommandError;
 use peers_fleet::Project;
+use peers_model::command::Step;
 use peers_model::{PeerName, RunId, TickNo, exit};
 use peers_place::Place;
 use peers_store::layout::peers;
@@ -66,7 +67,7 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
         return Err(match args.tick {
             Some(tick) => absent::no_tick(name, tick),
             None => CommandError::new(exit::NEGATIVE, format!("{name} has no turn to peek at"))
-                .hint(format!("`peers-ctl status {name}` says where it stands")),
+                .hint(Step::text("`peers-ctl status {}` says where it stands", &[name.as_str()])),
         });
     };
     ctl.say(&turn.headline(runs()));

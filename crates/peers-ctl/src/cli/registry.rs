@@ -135,8 +135,9 @@ fn restore(ctl: &Ctl, number: Option<usize>, yes: bool) -> Result<ExitCode, Comm
         for name in logged(&config)? {
             let known = now.as_ref().is_some_and(|now| now.get(&name).is_some());
             if !known && loaded.registry.get(&name).is_none() {
-                ctl.say(&format!(
-                    "has logs, and is in no registry any more: {name}; `peers-ctl add PATH --name {name}` registers it"
+                ctl.say(&ctl.spelt(
+                    "has logs, and is in no registry any more: {}; `peers-ctl add PATH --name {}` registers it",
+                    &[name.as_str(), name.as_str()],
                 ));
             }
         }

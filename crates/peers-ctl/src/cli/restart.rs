@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             super::start::refuse(ctl, &config, name, &options)?;
         }
         let stopped = stop::stop(&config, name, &ctl.env, &stopping).map_err(failed)?;
-        let before = super::stop::told(name, &stopped);
+        let before = super::stop::told(ctl, name, &stopped);
         let started = super::start::started(ctl, &config, name, &options);
         let Done { text, mut data, code } = started.inspect_err(|_| ctl.say(&before.text))?;
         if let Some(map) = data.as_object_mut() {

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         let data = json!({"taken": taken.word(), "did": told});
         if !args.start {
             let next = if taken == Taken::Recorded {
-                format!("\n  next: `peers-ctl start {name}`")
+                ctl.spelt("\n  next: `peers-ctl start {}`", &[name.as_str()])
             } else {
                 String::new()
             };

@@ -14,7 +14,7 @@ use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::command::Step;
 use peers_model::{RunId, RunRequest, exit};
 use peers_place::Place;
-use peers_run::boot::BootError;
+use peers_run::boot::{BootError, Finding};
 use peers_store::runs;
 use peers_sys::term;
 use serde_json::json;
@@ -285,6 +285,9 @@ fn going_on(
     let view = peers_view::LoopView::read(&mut disk, &asked);
     if view.landed.is_some() || view.undone.is_some() {
         return Ok(None);
+    }
+    if let Some(lost) = peers_run::boot::gone::lost(&place, &mut disk) {
+        return Err(BootError { findings: vec![Finding { exit: exit::REFUSED, ..lost }] }.into());
     }
     if peers_place::is_gone(&dir) {
         let shown = term::inline(&record.workdir);

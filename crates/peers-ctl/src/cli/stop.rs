@@ -43,12 +43,12 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         } else {
             stop::stop(&config, name, &ctl.env, &options)
         };
-        Ok(told(name, &stopped.map_err(failed)?))
+        Ok(told(ctl, name, &stopped.map_err(failed)?))
     })
 }
 
 /// What came of a stop.
-pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
+pub(crate) fn told(ctl: &Ctl, name: &ProjectName, stopped: &Stopped) -> Done {
     let run =
         |id: &Option<peers_model::RunId>| id.as_ref().map(|id| format!(" (run {id})")).unwrap_or_default();
     match stopped {
@@ -72,9 +72,9 @@ pub(crate) fn told(name: &ProjectName, stopped: &Stopped) -> Done {
             json!({"result": "killed", "run_id": run_id, "swept": swept}),
         ),
         Stopped::AfterTick { run_id } => Done::well(
-            format!(
-                "{name} stops after the turn that runs{}; `peers-ctl wait {name}` waits for it",
-                run(run_id)
+            ctl.spelt(
+                "{} stops after the turn that runs{}; `peers-ctl wait {}` waits for it",
+                &[name.as_str(), &run(run_id), name.as_str()],
             ),
             json!({"result": "after-tick", "run_id": run_id}),
         ),

@@ -81,8 +81,12 @@ impl Loaded {
     #[must_use]
     pub fn changed(&self) -> Option<String> {
         let files = self.unaccepted();
-        let were = if files.len() == 1 { "it was" } else { "they were" };
-        (!files.is_empty()).then(|| format!("{} changed since {were} accepted", files.join(" and ")))
+        let how = match files.len() {
+            _ if self.accepted.is_none() && self.damaged.is_none() => "were never accepted in this clone",
+            1 => "changed since it was accepted",
+            _ => "changed since they were accepted",
+        };
+        (!files.is_empty()).then(|| format!("{} {how}", files.join(" and ")))
     }
 
     /// Takes the files for accepted if this is their digest ([`accept::together`]): for a machine without the

@@ -294,8 +294,8 @@ pub fn refusals(place: &Place, env: &Env) -> Vec<Finding> {
     found.findings()
 }
 
-/// Of these what a few looks at files find: work tree and repository that are not there or in the middle of
-/// something; all of them before the first run. For who looks at many.
+/// Of these what a few looks at files find: work tree, repository, branch and programs of peers that are not there, and
+/// a repository in the middle of something; all of them before the first run. For who looks at many.
 #[must_use]
 pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Finding> {
     if runs::any(disk).is_ok_and(|any| !any) {
@@ -308,12 +308,23 @@ pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Findin
     }
     let plain = work.subdir(".git").is_ok_and(|git| {
         let there = |name: &&str| !matches!(git.stat(name), Ok(None));
-        git.stat("HEAD").is_ok_and(|head| head.is_some()) && !super::dirty::IN_PROGRESS.iter().any(there)
+        has_commit(&git) && !super::dirty::IN_PROGRESS.iter().any(there)
     });
     if !plain {
         found.extend(repository(place, cut_short(disk).is_some()).1);
     }
+    let config = super::load::accepted_config(disk);
+    found.extend(config.iter().flat_map(|config| &config.peers).flat_map(|spec| peer(place, spec, env)));
     found
+}
+
+/// Whether HEAD is a commit, or a branch that has a file of its own.
+fn has_commit(git: &SafeDir) -> bool {
+    let Ok(Some(head)) = git.read_opt("HEAD", 4 * limits::KIB) else { return false };
+    let Some(branch) = String::from_utf8_lossy(&head).trim().strip_prefix("ref: ").map(str::to_owned) else {
+        return true;
+    };
+    git.parent_of(&branch).and_then(|(dir, name)| dir.stat(name)).is_ok_and(|file| file.is_some())
 }
 
 /// What this very start would refuse for. `busy`: somebody works here, and what that one does to journal, repository

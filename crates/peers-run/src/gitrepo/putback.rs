@@ -215,7 +215,7 @@ pub(super) fn not_back(blocked: &[Vec<u8>]) -> RepoFailure {
 
 fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
     RepoFailure::Weakened(format!(
-        "{what}; in the way is {why}; {kept}; put these files back (`git status` names them, `git checkout -- FILE` \
+        "{what}; in the way is {why}; {kept}\nput these files back (`git status` names them, `git checkout -- FILE` \
          takes them from HEAD), then start again"
     ))
 }

@@ -76,7 +76,7 @@ impl ToolHomes {
         let Changed { path, what, before } = self.first_changed()?;
         let since = if before { "the run that was killed began" } else { "the run began" };
         Some(format!(
-            "{path}, which decides what build tools do in gates, {what} since {since}; look at it, put it \
+            "{path}, which decides what build tools do in gates, {what} since {since}\nlook at it, put it \
              back unless it is yours, and start again"
         ))
     }

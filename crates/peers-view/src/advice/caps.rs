@@ -66,10 +66,8 @@ pub(super) fn reached(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
             raise(facts, kind)
         }
         BudgetKind::Deadline => vec![
-            Step::from("set a later `budget.deadline` in .peers/config.yaml, or none (")
-                .run(edit())
-                .say(")")
-                .say(OR_NOT),
+            Step::from("set a later `budget.deadline` in .peers/config.yaml, or none (").run(edit()).say(")"),
+            later(facts),
         ],
         BudgetKind::PerPeer => vec![
             Step::from(format!(
@@ -77,8 +75,8 @@ pub(super) fn reached(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
                 full(facts, key(kind), |row| row.peer.is_some())
             ))
             .run(edit())
-            .say(")")
-            .say(OR_NOT),
+            .say(")"),
+            later(facts),
         ],
         BudgetKind::NoProgress => vec![
             Step::from("see what the last turns were spent on (")
@@ -89,10 +87,15 @@ pub(super) fn reached(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
                 full(facts, "max_usd_since_progress", |row| row.key.ends_with("_since_progress"))
             ))
             .mention(edit())
-            .say(")")
-            .say(OR_NOT),
+            .say(")"),
+            later(facts),
         ],
     }
+}
+
+/// What follows once there is more.
+fn later(facts: &Facts<'_>) -> Step {
+    Step::default().mention(facts.resume()).say(OR_NOT)
 }
 
 /// The keys of the caps that are used up, of those that fit; `usual` where none is known.
@@ -121,7 +124,7 @@ fn raise(facts: &Facts<'_>, kind: BudgetKind) -> Vec<Step> {
     } else {
         by_file(said.run(more).say(" goes on; or ")).mention(edit())
     };
-    vec![step.say(")").say(OR_NOT)]
+    vec![step.say(")"), later(facts)]
 }
 
 /// The command that gives more of what ran out; nothing where only its file does.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use peers_core::state::PeerState;
-use peers_core::test_output::cause;
 use peers_model::command::{Command, Step};
 use peers_model::record::SkepticVerdict;
 use peers_model::{Timestamp, time};
@@ -184,7 +183,7 @@ fn red_gates(facts: &Facts<'_>, core: &Core) -> Option<Advice> {
         0 | 1 => String::new(),
         n => format!(" (and {} more)", count(u64::try_from(n - 1).unwrap_or(u64::MAX), "gate")),
     };
-    let said = peers_sys::term::line(&cause(&worst.diagnostic), SAID);
+    let said = peers_sys::term::line(&worst.cause(), SAID);
     let said = if said.is_empty() { said } else { format!(": {said}") };
     let why = format!("{} is red for {}{others}{said}", worst.id, count(worst.reds.into(), "tick"));
     Some(Advice::new(Level::Watch, "gate-red", why).then(Step::of(read(facts, &worst.id))))

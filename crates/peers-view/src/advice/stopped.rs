@@ -1,6 +1,5 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
-use peers_core::test_output::cause;
 use peers_model::command::{Command, Step};
 use peers_model::outcome::{BudgetKind, ErrorKind, StopReason};
 use peers_model::{GoalId, Timestamp};
@@ -10,6 +9,7 @@ use super::cause::{Advice, Level};
 use super::facts::{Facts, replay};
 use super::{again, caps, peer};
 use crate::diagnostic::stop_detail;
+use crate::gates::GateRow;
 use crate::liveness::{CrashKind, Liveness, OpenTurn};
 use crate::ticks::TickRow;
 
@@ -65,8 +65,18 @@ pub(super) fn starts(facts: &Facts<'_>, live: &Liveness) -> bool {
     }
 }
 
-/// How a loop stands that does not run.
+/// How a loop stands that does not run. Without its branch nothing else helps.
 pub(super) fn base(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
+    let base = standing(facts, live)?;
+    let Some((what, back)) = facts.asked.lost.as_ref().filter(|_| !is_alarming(live)) else {
+        return Some(base);
+    };
+    let later = base.steps.into_iter().map(Step::spoken);
+    let steps = [Step::from(format!("{what}; ")).join(back.clone())].into_iter().chain(later).collect();
+    Some(Advice { why: format!("{}; {what}", base.why), steps, ..base })
+}
+
+fn standing(facts: &Facts<'_>, live: &Liveness) -> Option<Advice> {
     Some(match live {
         Liveness::Running { .. } => return None,
         Liveness::Command { command, .. } => {
@@ -106,7 +116,7 @@ fn ended(facts: &Facts<'_>, live: &Liveness, (reason, detail, at): (&StopReason,
         let peer::Remedy { steps, until } = peer::remedy(name, facts, Some(facts.resume()));
         return advice.steps(steps).until(until);
     }
-    advice.steps(next(facts, reason))
+    advice.steps(next(facts, reason, detail))
 }
 
 /// What can be done about a run whose worktree somebody removed.
@@ -131,10 +141,14 @@ fn without_worktree(facts: &Facts<'_>, open: bool) -> Vec<Step> {
     let prune = Command::git("worktree prune");
     let again = Command::run().with("--worktree");
     let forget = " makes git forget the worktree, and ";
+    let on = |branch: &str| match &facts.asked.lost {
+        Some(_) => Step::default(),
+        None => Step::from(format!("what it committed is on `{}`, and ", term::inline(branch))),
+    };
     // A later run in the same worktree did not make its branch, but works on it all the same.
     vec![
         match branch.filter(|_| !facts.decided) {
-            Some(branch) => Step::from(format!("what it committed is on `{}`, and ", term::inline(branch)))
+            Some(branch) => on(branch)
                 .run(Command::peers("land"))
                 .say(" merges it; ")
                 .mention(prune)
@@ -180,7 +194,7 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
         StopReason::Budget(kind) => caps::spent(facts, *kind),
         StopReason::StuckGate(id) | StopReason::Unjudged(id) => {
             let gates = facts.core.map(|core| core.gates.as_slice()).unwrap_or_default();
-            let gate = gates.iter().find(|gate| gate.id == *id).map(|gate| cause(&gate.diagnostic));
+            let gate = gates.iter().find(|gate| gate.id == *id).map(GateRow::cause);
             let said =
                 gate.filter(|said| !said.is_empty()).unwrap_or_else(|| stop_detail(Some(reason), detail));
             let known = facts.gate.filter(|gate| gate.id == *id);
@@ -190,8 +204,8 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
                 None => said,
             })
         }
-        // What to write stands on the second line.
-        StopReason::ParkedProof => detail.lines().next().map(str::to_owned),
+        // What to do stands on the second line.
+        StopReason::ParkedProof | StopReason::Tamper(_) => detail.lines().next().map(str::to_owned),
         _ => Some(detail.to_owned()),
     };
     let said = said.map(|said| term::line(&said, DETAIL)).filter(|said| !said.is_empty());
@@ -202,7 +216,7 @@ fn why(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> String {
 }
 
 /// What comes after an ending.
-fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
+fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
     let goes_on = |more: &str| vec![Step::of(facts.start()).say(format!(" goes on{more}"))];
     let later = || Step::default().mention(facts.resume());
     match reason {
@@ -223,9 +237,18 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
                 .say(")"),
         ],
         StopReason::Budget(kind) => caps::reached(facts, *kind),
+        StopReason::StuckGate(id) if is_refuted(facts, id) => vec![
+            Step::from("see what it lacks in a clean checkout (").run(read(facts, id)).say(")"),
+            set_up().spoken(),
+            later(),
+        ],
         StopReason::StuckGate(id) => vec![
-            Step::from("read what it printed (").run(read(facts, id)).say(") and help or change the goal"),
-            Step::of(facts.start()),
+            Step::from("read what it printed (")
+                .run(read(facts, id))
+                .say(") and help or change the goal (")
+                .mention(Command::peers("goals edit"))
+                .say(")"),
+            Step::default().mention(facts.start()),
         ],
         StopReason::StuckSkeptic => {
             let tick = facts.ticks.iter().rev().find(|tick| tick.skeptic.is_some());
@@ -237,12 +260,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
             later(),
         ],
         StopReason::ParkedBlocked => peer::blocked(facts),
-        StopReason::ParkedProof => vec![
-            Step::from("add the `setup` commands that a clean checkout needs (")
-                .run(Command::peers("goals edit --config"))
-                .say("), or mark the gate `tree: live` in goals.yaml"),
-            Step::of(facts.resume()),
-        ],
+        StopReason::ParkedProof => vec![set_up(), Step::of(facts.resume())],
         StopReason::Unjudged(id) => vec![
             Step::from("fix the gate's command or its tool (").run(judge(id)).say(" judges it again)"),
             later(),
@@ -256,11 +274,13 @@ fn next(facts: &Facts<'_>, reason: &StopReason) -> Vec<Step> {
             later(),
         ],
         StopReason::GoalMutation(file) => mutated(facts, file),
-        StopReason::Tamper(_) => vec![
-            Step::from("find out who changed it before you run again; ")
-                .run(Command::report())
-                .say(" names the tick"),
-        ],
+        StopReason::Tamper(_) => {
+            let step = match detail.split_once('\n') {
+                Some((_, way)) => Step::from(term::inline(way)).say(" (").mention(facts.start()).say("); "),
+                None => Step::from("find out who changed it before you run again; "),
+            };
+            vec![step.run(Command::report()).say(" names the tick")]
+        }
         StopReason::Error(ErrorKind::DiskFull) => vec![space(facts), Step::of(facts.start())],
         StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
             goes_on(": the journal knows where it stopped; if it repeats, report it")
@@ -319,8 +339,25 @@ fn home(facts: &Facts<'_>) -> Option<Step> {
     Some(Step::of(Command::peers("land")).say(format!(" takes the branch `{}` home", term::inline(branch))))
 }
 
-/// Shows all that a gate printed; without that, runs it again.
+/// Lets a gate pass in a clean checkout that passes in the work tree.
+fn set_up() -> Step {
+    Step::from("add the `setup` commands that a clean checkout needs (")
+        .run(Command::peers("goals edit --config"))
+        .say("), or mark the gate `tree: live` in goals.yaml")
+}
+
+/// Whether it is green in the work tree and red in a clean checkout.
+fn is_refuted(facts: &Facts<'_>, id: &GoalId) -> bool {
+    facts
+        .core
+        .is_some_and(|core| core.gates.iter().any(|gate| gate.id == *id && gate.state == "proof-failed"))
+}
+
+/// Shows all that a gate printed; without that, runs it again where it is red.
 pub(super) fn read(facts: &Facts<'_>, id: &GoalId) -> Command {
+    if is_refuted(facts, id) {
+        return Command::peers("verify --pristine");
+    }
     let log = facts.gate.filter(|gate| gate.id == *id).and_then(|gate| gate.log.as_deref());
     log.filter(|log| term::inline(log) == *log).map_or_else(|| judge(id), |log| Command::tool(&["less", log]))
 }

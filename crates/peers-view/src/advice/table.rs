@@ -121,8 +121,14 @@ fn files(facts: &Facts<'_>, told: &str) -> Option<Advice> {
         return None;
     }
     let files: Vec<String> = facts.setup.unaccepted.iter().map(|file| format!(".peers/{file}")).collect();
-    let why = format!("{} changed and the change was not accepted", words::listed(&files));
-    let look = Step::from(format!("look at what changed in {} (", facts.setup.unaccepted.join(" and ")));
+    let names = facts.setup.unaccepted.join(" and ");
+    let (why, look) = if facts.setup.never {
+        (format!("{} were never accepted in this clone", words::listed(&files)), format!("review {names} ("))
+    } else {
+        let why = format!("{} changed and the change was not accepted", words::listed(&files));
+        (why, format!("look at what changed in {names} ("))
+    };
+    let look = Step::from(look);
     let accept = Step::default().mention(goals("goals accept"));
     // Before the first run there may be nothing to restore.
     let accept = if fresh { accept } else { accept.say(" or ").mention(goals("goals restore")) };

@@ -89,7 +89,14 @@ fn table() -> Vec<World> {
         blocked.tick(tick, peer, |tick| block(tick, "no database"));
     }
     blocked.exit(StopReason::ParkedBlocked, "");
-    worlds.push(blocked);
+    let (mut refuted, mut held) = (World::running(), World::running());
+    refuted.tick(1, "claude", well);
+    refuted.gates(1, vec![judged("lint-clean", 'b', Verdict::Pass)]);
+    refuted.append(proof(vec![judged("lint-clean", 'b', red("needs a cache"))]));
+    refuted.exit(StopReason::StuckGate(goal("lint-clean")), "needs a cache");
+    let way = format!("`git fetch {}` takes it back, then start again", "z".repeat(200));
+    held.exit(StopReason::Tamper(TamperKind::Git), &format!("`x` is no commit\n{way}"));
+    worlds.extend([blocked, refuted, held]);
     worlds
 }
 

@@ -288,12 +288,12 @@ fn of_a_stuck_gate_the_command_is_told_and_its_whole_output_is_read_next() {
     std::fs::write(logs.join("tick-00001-tests-pass.log"), "x").unwrap();
     let log = "/home/ann/repo/.peers/log/gates/tick-00001-tests-pass.log";
     let top = row(&world).attention.top;
-    assert_eq!(top.action.unwrap(), format!("less {log}, then peers-ctl start billing"));
+    assert_eq!(top.action.unwrap(), format!("less {log}"));
     assert_eq!(top.why, "stuck:tests-pass: `cargo test`: 3 failed");
     // The same wherever it is asked for.
     let view = LoopView::read(&mut world.disk(), &asked(&world, Lock::Free));
     let step = format!(
-        "read what it printed (`less {log}`) and help or change the goal, then `peers-ctl start billing`"
+        "read what it printed (`less {log}`) and help or change the goal (`peers -C /home/ann/repo goals edit`), then `peers-ctl start billing`"
     );
     assert_eq!(crate::next_step(&view).unwrap(), step);
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::operator;
+use peers_model::command::Step as Hint;
 use peers_model::record::{Digests, OperatorOp};
 use peers_model::{exit, limits};
 use peers_run::boot;
@@ -93,8 +94,8 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     if step.wider {
         // Without what was accepted there is no difference to look at.
-        let look = if loaded.damaged.is_some() { "the files" } else { "`peers goals diff`" };
-        let remedy = format!("look at {look}, then `peers goals accept --widen {}`", step.set.digest());
+        let look = if loaded.damaged.is_some() { "look at the files" } else { "look at `peers goals diff`" };
+        let accept = Hint::text(", then `peers goals accept --widen {}`", &[&step.set.digest()]);
         let asked = Asked {
             to: To::Commands,
             digest: step.set.digest(),
@@ -102,7 +103,7 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
             // The yes is to the files as they are, whatever asks for it.
             changes: step.changes.iter().collect(),
             can_answer: !*as_json,
-            remedy,
+            remedy: Hint::from(look).join(accept),
         };
         widening::agreed(cx, asked)?;
         // Typing takes a while.

@@ -5,9 +5,10 @@ use std::process::{Command, ExitCode};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::operator;
+use peers_model::command::{self, Step as Hint};
 use peers_model::record::OperatorOp;
 use peers_model::{exit, limits};
-use peers_place::Place;
+use peers_place::{PEERS_DIR, Place};
 use peers_run::boot;
 use peers_store::layout::{peers, store};
 use peers_store::{Area, Disk as _, accept, load};
@@ -229,8 +230,9 @@ impl Copy {
         (cx, place, disk): (&Cx, &Place, &mut peers_store::FsDisk),
     ) -> Result<ExitCode, CommandError> {
         let kept = |error: CommandError| {
-            let over =
-                format!("`cp {} .peers/{}` and `peers goals accept` take it over", self.path(), self.file);
+            let [copy, file] = [self.dir.path(), &place.work_dir().join(PEERS_DIR)]
+                .map(|dir| term::quoted(&dir.join(self.file).to_string_lossy()));
+            let over = Hint::text("`cp {} {}` and `peers goals accept` take it over", &[&copy, &file]);
             error.hint(format!("the copy is kept: {}", self.path())).hint(over)
         };
         let both = pair(self.file, new, beside);
@@ -265,7 +267,8 @@ impl Copy {
                 cx.out.talk(&format!("the copy is {}", self.path()));
             }
             let digest = accept::together(&both.digests());
-            let remedy = format!("make the same edit with `peers {} --widen {digest}`", self.command());
+            let again = command::Command::peers(self.command()).with("--widen").with(&digest);
+            let remedy = Hint::from("make the same edit with ").run(again);
             let asked = Asked {
                 to: To::Edit { wider: step.wider },
                 digest,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, DiskError, DiskErrorKind, FsDisk, accept};
@@ -116,6 +117,8 @@ impl Changed {
 /// What is no plain file of a sane size cannot be kept, so it is not overwritten either.
 fn unkept(file: &str, error: &DiskError) -> CommandError {
     let code = if error.kind == DiskErrorKind::Unsafe { exit::REFUSED } else { exit::INVALID };
-    CommandError::new(code, &error.detail)
-        .hint(format!("move .peers/{file} out of the repository, then run `peers goals restore` again"))
+    CommandError::new(code, &error.detail).hint(Step::text(
+        "move .peers/{} out of the repository, then run `peers goals restore` again",
+        &[file],
+    ))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_model::command::Step;
 use peers_model::config::{Config, Hook, Permissions};
 use peers_model::exit;
 use peers_model::goal::{GateRun, Goal, GoalKind};
@@ -102,7 +103,7 @@ pub(super) struct Asked<'a> {
     /// A terminal may be asked.
     pub(super) can_answer: bool,
     /// What to do without one.
-    pub(super) remedy: String,
+    pub(super) remedy: Step,
 }
 
 /// What a yes is to.
