@@ -3,7 +3,10 @@
 use peers_model::check::{ArgSpec, Args, CheckSpec, NAMES, UsageError};
 use peers_sys::{clock, digest, term, yaml};
 
-use crate::checks::{bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size, self_review, skip_reasons, three_class};
+use crate::checks::{
+    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size,
+    self_review, skip_reasons, three_class,
+};
 use crate::cx::CheckCx;
 use crate::report::{Outcome, Report};
 

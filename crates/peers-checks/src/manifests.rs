@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Directories whose manifests are somebody else's.
-const FOREIGN: [&str; 7] = ["node_modules", "vendor", "third_party", "target", "dist", "fixtures", "testdata"];
+const FOREIGN: [&str; 7] =
+    ["node_modules", "vendor", "third_party", "target", "dist", "fixtures", "testdata"];
 
 /// Whether a file declares dependencies.
 pub(crate) fn is_one(path: &str) -> bool {
@@ -106,7 +107,9 @@ fn pyproject(table: &toml::Table) -> Vec<String> {
 /// The name of a requirement of Python: `Name[extra] >= 1 ; marker`.
 fn requirement(line: &str) -> Option<String> {
     let line = line.split('#').next().unwrap_or_default().trim();
-    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(line.len());
+    let end = line
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+        .unwrap_or(line.len());
     let name = line.get(..end)?;
     // Options (`-r other.txt`), paths and addresses name no package.
     (name.starts_with(|c: char| c.is_ascii_alphanumeric()) && !line.contains("://")).then(|| name.to_owned())
@@ -131,7 +134,9 @@ fn go_mod(text: &str) -> Vec<String> {
             None => continue,
         };
         if !entry.ends_with("// indirect") {
-            names.extend(entry.split_whitespace().next().filter(|name| !name.starts_with("//")).map(str::to_owned));
+            names.extend(
+                entry.split_whitespace().next().filter(|name| !name.starts_with("//")).map(str::to_owned),
+            );
         }
     }
     names
@@ -152,7 +157,11 @@ mod tests {
                  [tool.poetry.group.doc.dependencies]\nsphinx = \"7\"\n[tool.ruff]\nselect = [\"E\"]\n",
                 "hatchling pytest pyyaml requests ruff sphinx zope-x",
             ),
-            ("a/requirements-dev.txt", "# c\n-r base.txt\nFlask==3 # web\n\ngit+https://x.invalid/y\n./local\n", "flask"),
+            (
+                "a/requirements-dev.txt",
+                "# c\n-r base.txt\nFlask==3 # web\n\ngit+https://x.invalid/y\n./local\n",
+                "flask",
+            ),
             (
                 "package.json",
                 "{\"name\": \"x\", \"dependencies\": {\"a\": \"1\"}, \"devDependencies\": {\"@s/b\": \"2\"}, \"scripts\": {\"c\": \"d\"}}",

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use peers_model::CommitId;
 use peers_model::bug::reason_chars;
 use peers_model::check::{self, Args};
 use peers_model::trailer::Message;
-use peers_model::CommitId;
 
 use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
@@ -59,7 +59,13 @@ fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
                     findings.push(Finding::at(path, None, "dependency", &what, None));
                 }
                 None => {
-                    findings.push(Finding::at(path, None, "dependency", &format!("`{name}` is new, and no commit says why"), None));
+                    findings.push(Finding::at(
+                        path,
+                        None,
+                        "dependency",
+                        &format!("`{name}` is new, and no commit says why"),
+                        None,
+                    ));
                 }
             }
         }
@@ -87,7 +93,9 @@ fn declared(
     let facts = cx.facts()?;
     let fail = |e| CouldNot::git("read the manifests", &e);
     let mut all = BTreeMap::new();
-    for file in facts.list_tree(commit).map_err(fail)?.into_iter().filter(|file| manifests::is_one(&file.path)) {
+    for file in
+        facts.list_tree(commit).map_err(fail)?.into_iter().filter(|file| manifests::is_one(&file.path))
+    {
         let bytes = facts.read_object(&file.id, MOST).map_err(fail)?;
         match manifests::names(&file.path, &bytes) {
             Ok(names) => drop(all.insert(file.path, names)),

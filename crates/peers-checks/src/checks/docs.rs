@@ -140,8 +140,10 @@ fn converged(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
         if of_docs.is_empty() {
             continue;
         }
-        let (added, deleted) = of_docs.iter().fold((0, 0), |(a, d), change| (a + change.added, d + change.deleted));
-        let text = facts.diff_text(&before, &commit.tree, |path| DOCS.iter().any(|(name, _)| path == *name), MOST);
+        let (added, deleted) =
+            of_docs.iter().fold((0, 0), |(a, d), change| (a + change.added, d + change.deleted));
+        let text =
+            facts.diff_text(&before, &commit.tree, |path| DOCS.iter().any(|(name, _)| path == *name), MOST);
         let heading = text.map_err(fail)?.text.lines().any(|line| line.starts_with("+## "));
         let what = if added >= SUBSTANTIAL {
             Some(format!("adds {added} lines"))
@@ -153,7 +155,11 @@ fn converged(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
             None
         };
         if let Some(what) = what {
-            findings.push(Finding::about(&commit.id, "substantial", &format!("this change to the documents {what}")));
+            findings.push(Finding::about(
+                &commit.id,
+                "substantial",
+                &format!("this change to the documents {what}"),
+            ));
             break;
         }
         match whose.as_ref().map(|whose| whose.author(&commit.id)) {
@@ -162,7 +168,10 @@ fn converged(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
             None => small += 1,
         }
         if small >= least {
-            return Ok(Report::new(Verdict::Pass, format!("the newest {small} changes to the documents are small")));
+            return Ok(Report::new(
+                Verdict::Pass,
+                format!("the newest {small} changes to the documents are small"),
+            ));
         }
     }
     let mut report = answer(findings, "");

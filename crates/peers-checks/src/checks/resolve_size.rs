@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use peers_core::classify_path::PathKind;
 use peers_model::bug::{MIN_REASON, reason_chars};
 use peers_model::check::{self, Args};
 use peers_model::claim::CommitClaims;
@@ -50,10 +51,13 @@ fn judge(cx: &CheckCx, per_path: u64, per_bug: u64) -> Result<Report, CouldNot> 
         let Some(parent) = commit.parents.first() else { continue };
         let before = facts.tree_of(parent).map_err(fail)?;
         let mut sum = 0;
-        for change in facts.diff_trees(&before, &commit.tree).map_err(fail)?.iter().filter(|change| !change.binary) {
+        for change in
+            facts.diff_trees(&before, &commit.tree).map_err(fail)?.iter().filter(|change| !change.binary)
+        {
             let lines = change.added.saturating_add(change.deleted);
             // Tests may say as much about a fix as they like, within reason.
-            let of_tests = peers_code::is_test(&change.path) || cx.tests().takes(&change.path);
+            let of_tests =
+                peers_code::is_test(&change.path) || cx.tests().classify(&change.path) == PathKind::Test;
             let most = if of_tests { per_path.saturating_mul(2) } else { per_path };
             sum += if of_tests { 0 } else { lines };
             if lines > most {
@@ -70,7 +74,9 @@ fn judge(cx: &CheckCx, per_path: u64, per_bug: u64) -> Result<Report, CouldNot> 
     }
     let mut findings: Vec<Finding> = findings.into_iter().map(|(_, _, finding)| finding).collect();
     for (bug, (lines, commit)) in sums {
-        let excused = waived.iter().any(|(short, path)| commit.as_str().starts_with(short.as_str()) && path == bug.as_str());
+        let excused = waived
+            .iter()
+            .any(|(short, path)| commit.as_str().starts_with(short.as_str()) && path == bug.as_str());
         if lines > per_bug && !excused {
             let what = format!("{lines} lines resolve {bug}, of {per_bug}");
             findings.push(Finding::about(&commit, "large-fix", &what));
@@ -96,12 +102,14 @@ fn judge(cx: &CheckCx, per_path: u64, per_bug: u64) -> Result<Report, CouldNot> 
 /// The commits and paths that a message excuses: signed, and with a reason.
 fn waivers(message: &Message<'_>) -> Vec<(String, String)> {
     let reason = json_objects(message.body).into_iter().find_map(|object| {
-        let value = object.value()?.get("reason")?.as_str()?.to_owned();
+        let value = object.get("reason")?.as_str()?.to_owned();
         (reason_chars(&value) >= MIN_REASON).then_some(value)
     });
     if reason.is_none() || message.trailers.last("Peer").is_none() {
         return Vec::new();
     }
     let each = message.trailers.all("Diff-Size-Waive").filter_map(|value| value.split_once(':'));
-    each.filter(|(short, _)| short.len() >= 8).map(|(short, path)| (short.to_owned(), path.trim().to_owned())).collect()
+    each.filter(|(short, _)| short.len() >= 8)
+        .map(|(short, path)| (short.to_owned(), path.trim().to_owned()))
+        .collect()
 }

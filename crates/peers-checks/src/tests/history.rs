@@ -73,7 +73,10 @@ fn row_26_a_fix_that_is_too_large_fails_in_one_file_and_over_several() {
     let lines = |n: usize| "x\n".repeat(n);
     let world = World::new();
     world.commit(&resolves("fix"), &[("a.py", &lines(250))]);
-    assert_eq!(messages(&world.check("resolve-size")), ["250 lines in one commit that resolves a bug, of 200"]);
+    assert_eq!(
+        messages(&world.check("resolve-size")),
+        ["250 lines in one commit that resolves a bug, of 200"]
+    );
     let world = World::new();
     let each = lines(150);
     world.commit(&resolves("fix"), &[("a.py", &each), ("b.py", &each), ("c.py", &each)]);
@@ -97,10 +100,10 @@ fn row_27_a_waiver_needs_a_reason_and_comes_after_the_fix() {
     world.commit(&waive(fix.as_str(), long), &[]);
     assert_eq!(world.check("resolve-size").report.verdict, PASS);
     let later = world.commit(&resolves("again"), &[("a.py", "")]);
-    assert_eq!(messages(&world.check("resolve-size")), [
-        "250 lines in one commit that resolves a bug, of 200",
-        "500 lines resolve BUG-1, of 400",
-    ]);
+    assert_eq!(
+        messages(&world.check("resolve-size")),
+        ["250 lines in one commit that resolves a bug, of 200", "500 lines resolve BUG-1, of 400",]
+    );
     assert_ne!(later, fix);
     assert_eq!(world.without_store("resolve-size").report.verdict, FAIL);
 }
@@ -120,7 +123,10 @@ fn documents(of_each: &str) -> Vec<(&'static str, String)> {
 
 /// Sentences none of which stands there twice.
 fn distinct(title: &str) -> String {
-    (0..15).map(|n| format!("{title} says that part {n} does what number {n} needs.\n")).collect::<Vec<_>>().concat()
+    (0..15)
+        .map(|n| format!("{title} says that part {n} does what number {n} needs.\n"))
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 const SAID: &str = "What it is, why it is so, and what would break if it were not, for the part";
@@ -145,10 +151,14 @@ fn row_32_documents_that_are_missing_short_links_or_without_sections_fail() {
     world.commit("link", &[]);
     assert_eq!(messages(&world.check("docs-present")), ["is not a regular file"]);
     commit_all(&world, "thin", &documents("x"));
-    assert!(messages(&world.check("docs-sections")).iter().all(|message| message.contains(" characters, of 50")));
+    assert!(
+        messages(&world.check("docs-sections")).iter().all(|message| message.contains(" characters, of 50"))
+    );
     let padded = "The same sentence stands here again and again.\n".repeat(20);
     world.commit("padded", &[("DESIGN.md", &padded)]);
-    assert!(messages(&world.check("docs-present")).iter().any(|message| message.contains("stand there already")));
+    assert!(
+        messages(&world.check("docs-present")).iter().any(|message| message.contains("stand there already"))
+    );
 }
 
 #[test]
