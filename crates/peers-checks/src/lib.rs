@@ -11,6 +11,7 @@ mod checks;
 mod cx;
 mod ledger;
 mod manifests;
+mod registry;
 mod report;
 mod scan;
 mod secrets;
@@ -18,8 +19,9 @@ mod secrets;
 mod tests;
 
 pub use attribution::{Attribution, OpenTurn};
-pub use check::{Check, find, names, registry, run, without_mode};
+pub use check::Check;
 pub use cx::{Asked, CheckCx, CouldNot};
 pub use ledger::{LedgerReading, read as read_ledger};
 pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};
+pub use registry::{find, names, registry, run, without_mode};
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};

@@ -397,7 +397,7 @@ mod tests {
             ("sendgrid-key", of(&["S", "G."], format!("{}.{}", a(22), a(43)))),
             ("sentry-token", of(&["sn", "trys_"], a(80))),
             ("shopify-token", of(&["sh", "pat_"], h(32))),
-            ("slack-token", of(&["xo", "xb-123456789012-"], a(24))),
+            ("slack-token", of(&["xo", "xb-"], a(30))),
             ("slack-token", of(&["xa", "pp-1-A0123456789-123456789012-"], h(64))),
             ("slack-webhook", of(&["hooks.slack.com/", "services/T0123ABCD/B0123ABCD/"], a(24))),
             ("sourcegraph-token", of(&["sg", "p_"], h(40))),

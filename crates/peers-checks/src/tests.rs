@@ -144,7 +144,10 @@ impl World {
 
     /// The operator accepts a configuration with this beside two peers.
     fn accept_config(&mut self, more: &str) {
-        let config = format!("peers: [{{name: claude}}, {{name: codex}}]\n{more}");
+        let config =
+            format!("peers: [{{name: claude, argv: [claude]}}, {{name: codex, argv: [codex]}}]\n{more}");
+        let read = peers_store::load::decode(peers_store::load::Source::Config, config.as_bytes());
+        read.and_then(peers_store::load::load_config).unwrap();
         let at = Timestamp::from_millis(self.clock);
         peers_store::accept::write(&mut self.disk(), b"goals: []\n", config.as_bytes(), at, "ann", None)
             .unwrap();

@@ -74,6 +74,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("granit-parser", &["peers-sys"]),
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run", "peers-acts"]),
+    ("tree-sitter", &["peers-code"]),
     ("clap", &["peers-cli", "peers-console", "peers-ctl"]),
     ("anyhow", &["xtask"]),
 ];
@@ -123,6 +124,13 @@ pub(crate) const TABLE: &[Row] = &[
         may: &[Ambient],
     },
     Row {
+        name: "peers-code",
+        ring: Ring::Product(2),
+        uses: &[],
+        third_party: ThirdParty::Never(IMPURE),
+        may: &[Ambient],
+    },
+    Row {
         name: "peers-modes",
         ring: Ring::Product(3),
         uses: &["peers-model", "peers-sys"],
@@ -132,7 +140,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-checks",
         ring: Ring::Product(3),
-        uses: &["peers-model", "peers-core", "peers-sys", "peers-git", "peers-store"],
+        uses: &["peers-model", "peers-core", "peers-code", "peers-sys", "peers-git", "peers-store"],
         third_party: ThirdParty::Never(&["tokio", "ratatui"]),
         may: &[Spawn, Ambient],
     },

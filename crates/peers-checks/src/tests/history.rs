@@ -150,6 +150,7 @@ fn row_32_documents_that_are_missing_short_links_or_without_sections_fail() {
     std::os::unix::fs::symlink("DESIGN.md", world.work.join("SPEC.md")).unwrap();
     world.commit("link", &[]);
     assert_eq!(messages(&world.check("docs-present")), ["is not a regular file"]);
+    std::fs::remove_file(world.work.join("SPEC.md")).unwrap();
     commit_all(&world, "thin", &documents("x"));
     assert!(
         messages(&world.check("docs-sections")).iter().all(|message| message.contains(" characters, of 50"))
