@@ -63,7 +63,7 @@ impl Fleet {
         let root = root.canonicalize()?;
         let ground = Ground::new(&root, peers, 20, GOALS)?;
         let config = ground.repo().join(".peers/config.yaml");
-        let text = fs::read_to_string(&config)? + "goals: {stuck_halt_after: 0}\n";
+        let text = fs::read_to_string(&config)?.replace("goals: {", "goals: {stuck_halt_after: 0, ");
         fs::write(&config, text)?;
         ground.accept()?;
         let most = ticks.to_string();
