@@ -102,7 +102,8 @@ fn ends_with_rs(path: &str) -> bool {
 
 impl<T: Send> Scan<T> {
     fn take(&mut self, batch: &[(String, Vec<u8>)], ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync)) {
-        let answers = each(batch, &|(path, bytes)| Source::parse(path, bytes).map(|source| ask(path, &source)));
+        let answers =
+            each(batch, &|(path, bytes)| Source::parse(path, bytes).map(|source| ask(path, &source)));
         for ((path, _), answer) in batch.iter().zip(answers) {
             let mut bad = |what: &str| {
                 self.unreadable.push(Finding::at(path, None, "unreadable", what, None));

@@ -63,7 +63,8 @@ fn judge(cx: &CheckCx, history: bool, most: usize) -> Result<Report, CouldNot> {
         })?;
     }
     let facts = cx.facts()?;
-    let mut found = Found { places: &places, allowed, findings: Vec::new(), excused: 0, told: BTreeSet::new() };
+    let mut found =
+        Found { places: &places, allowed, findings: Vec::new(), excused: 0, told: BTreeSet::new() };
     let (mut batch, mut held) = (Vec::new(), 0);
     for (at, place) in places.iter().enumerate() {
         match place.mode {
