@@ -135,7 +135,8 @@ fn mutation(node: Node<'_>, text: &str, grammar: Grammar) -> Option<Mutation> {
         _ => return None,
     };
     // A number of its own says little, and the first line of much code nothing.
-    let parent = (at == node).then(|| node.parent()).flatten();
+    let alone = matches!(kind, MutationKind::Number | MutationKind::Boolean);
+    let parent = alone.then(|| node.parent()).flatten();
     let shown = parent.and_then(|parent| shown(parent, at, &with, text));
     let shown = shown
         .or_else(|| self::shown(node, at, &with, text))

@@ -171,7 +171,7 @@ fn text(tested: &Tested) -> String {
         lines.push(format!("  {} left out: the time was used up (`--budget`)", counted(tested.cut, "fault")));
     }
     if !tested.blind.is_empty() {
-        let named: Vec<&str> = tested.blind.iter().map(|gate| gate.as_str()).collect();
+        let named: Vec<&str> = tested.blind.iter().map(peers_model::GoalId::as_str).collect();
         lines.push(format!("  not asked, since they read commits or the work tree: {}", named.join(", ")));
     }
     lines.join("\n") + "\n"
