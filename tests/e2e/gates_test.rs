@@ -40,6 +40,10 @@ fn gates_that_check_everything_notice_every_fault_and_each_is_counted() {
     };
     assert_eq!(some("7"), some("7"));
     assert_eq!(some("7").as_array().unwrap().len(), 2);
+    // What was found is kept for the tree that it was found at.
+    world.peers(&["check", "mutation-sample", "--min", "100"]).exits(0).out_has("2 of 2 planted faults");
+    let status = world.peers(&["status", "--json"]).exits(1).json("peers.status/1");
+    assert_eq!((&status["planted"]["noticed"], &status["planted"]["judged"]), (&2.into(), &2.into()));
     let text = world.peers(&["gates", "test", "--seed", "7", "--count", "2"]).exits(0);
     assert!(text.out.starts_with("gates test: 2 of 2 faults noticed (seed 7)\n"), "{}", text.out);
     assert_eq!(world.read("src/price.js"), CODE);
@@ -52,6 +56,11 @@ fn gates_that_check_nothing_are_told_so_in_the_first_line() {
     let done = world.peers(&["gates", "test"]).exits(1);
     assert!(done.out.starts_with("gates test: NONE of "), "{}", done.out);
     done.out_has("survived: src/price.js:2 a <= 0 -> a < 0");
+    world
+        .peers(&["check", "mutation-sample"])
+        .exits(0)
+        .out_has("mutation-sample: WARN (the gates noticed 0 of ");
+    world.peers(&["check", "mutation-sample", "--min", "50"]).exits(1);
     world.peers(&["gates", "test", "--base", "HEAD"]).exits(3).err_has("changed since");
     world.peers(&["gates", "test", "--base", "nothing"]).exits(3).err_has("names no commit");
     let cut = world.peers(&["gates", "test", "--budget", "0s"]).exits(3);
@@ -64,6 +73,7 @@ fn lines_that_changed_since_a_commit_are_looked_at_and_no_others() {
     let base = world.head();
     world.write("src/price.js", &CODE.replace("a * rate", "a * rate + 1"));
     world.commit("Change");
+    world.peers(&["check", "mutation-sample"]).exits(3).out_has("no faults were planted at this tree");
     let done = world.peers(&["gates", "test", "--json", "--base", &base]).exits(1);
     let json = done.json("peers.gates-test/1");
     let lines: Vec<_> = json["mutants"].as_array().unwrap().iter().map(|m| m["line"].clone()).collect();

@@ -10,6 +10,7 @@ use peers_model::CommitId;
 use peers_model::config::{Checks, Config};
 use peers_store::layout::peers;
 use peers_store::load::{self, Source};
+use peers_store::planted::{self, Planted};
 use peers_store::{FsDisk, accept, project};
 use peers_sys::term;
 use thiserror::Error;
@@ -75,6 +76,7 @@ pub struct CheckCx {
     recorded: Recorded,
     tests: TestPaths,
     settings: Checks,
+    planted: Result<Option<Planted>, CouldNot>,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -110,9 +112,12 @@ impl CheckCx {
         let control = control.filter(|control| control.facts().has(&head));
         let explicit = base.map(|name| named(repo.as_ref(), name)).transpose()?;
         let config = store.as_deref_mut().and_then(accepted_config).unwrap_or_default();
+        let planted =
+            store.as_deref_mut().map_or(Ok(None), planted::read).map_err(|e| CouldNot::new(chain(&e)));
         let tests = TestPaths::new(&config.bug_hunt.test_globs);
         let (recorded, stored_base) = recorded(store);
-        let mut cx = Self { repo, control, head, base: None, recorded, tests, settings: config.checks };
+        let mut cx =
+            Self { repo, control, head, base: None, recorded, tests, settings: config.checks, planted };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -137,6 +142,14 @@ impl CheckCx {
     #[must_use]
     pub fn settings(&self) -> &Checks {
         &self.settings
+    }
+
+    /// What planted faults showed of the gates, if that was ever tried.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a record that cannot be used.
+    pub(crate) fn planted(&self) -> Result<Option<&Planted>, CouldNot> {
+        self.planted.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
     /// The files of the commit that is judged, by path.

@@ -5,8 +5,8 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size,
-    self_review, skip_reasons, three_class,
+    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, mutation_sample, no_secrets,
+    resolve_size, self_review, skip_reasons, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -21,6 +21,7 @@ const REGISTRY: &[Check] = &[
     idle::STUB_RETURNS,
     commented_code::CHECK,
     mock_in_impl::CHECK,
+    mutation_sample::CHECK,
     deps_justified::CHECK,
     resolve_size::CHECK,
     docs::PRESENT,

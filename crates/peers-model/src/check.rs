@@ -91,6 +91,17 @@ pub const NO_EMPTY_BODIES: CheckSpec = CheckSpec { name: "no-empty-bodies", args
 /// `stub-returns`.
 pub const STUB_RETURNS: CheckSpec = CheckSpec { name: "stub-returns", args: &[STRICT], reads_record: false };
 
+/// `mutation-sample`.
+pub const MUTATION_SAMPLE: CheckSpec = CheckSpec {
+    name: "mutation-sample",
+    args: &[ArgSpec {
+        name: "min",
+        about: "Percent of the planted faults that the gates notice at least; without it this is advice",
+        kind: ArgKind::Number(0),
+    }],
+    reads_record: true,
+};
+
 /// `commented-code`.
 pub const COMMENTED_CODE: CheckSpec = CheckSpec {
     name: "commented-code",
@@ -173,7 +184,7 @@ pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
 };
 
 /// All checks.
-pub const CHECKS: [CheckSpec; 14] = [
+pub const CHECKS: [CheckSpec; 15] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -183,6 +194,7 @@ pub const CHECKS: [CheckSpec; 14] = [
     STUB_RETURNS,
     COMMENTED_CODE,
     MOCK_IN_IMPL,
+    MUTATION_SAMPLE,
     DEPS_JUSTIFIED,
     RESOLVE_SIZE,
     DOCS_PRESENT,

@@ -20,6 +20,8 @@ pub mod store {
     pub const EDITS: &str = "edits";
     /// Green answers of gates that outlive a process.
     pub const VERDICTS: &str = "verdicts.json";
+    /// What planted faults showed of the gates.
+    pub const PLANTED: &str = "gates-test.json";
     /// Settings of build tools, as they were when the run began.
     pub const TOOL_HOMES: &str = "tool-homes.json";
     /// How many bugs were open when a loop last looked.

@@ -15,6 +15,7 @@ pub mod journal;
 mod json;
 pub mod layout;
 pub mod load;
+pub mod planted;
 pub mod project;
 pub mod projection;
 pub mod runs;

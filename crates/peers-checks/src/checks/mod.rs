@@ -6,6 +6,7 @@ pub(crate) mod deps_justified;
 pub(crate) mod docs;
 pub(crate) mod idle;
 pub(crate) mod mock_in_impl;
+pub(crate) mod mutation_sample;
 pub(crate) mod no_secrets;
 pub(crate) mod resolve_size;
 pub(crate) mod self_review;

@@ -1,5 +1,7 @@
 //! What a check stands on.
 
+use peers_model::Timestamp;
+use peers_store::planted::{self, Planted};
 use peers_store::project::{self, Project};
 
 use super::{World, handoff, pristine};
@@ -133,6 +135,9 @@ fn a_check_writes_nothing() {
         found
     };
     let control = world.control();
+    let tree = control.facts().tree_of(&world.head()).unwrap();
+    let found = Planted::new((world.head(), tree), Timestamp::default(), 7, (20, 18));
+    planted::write(&mut world.disk(), &found).unwrap();
     let before = listing(world.dir.path());
     let asked = Asked { control: Some(control), ..world.asked() };
     let cx = CheckCx::open(asked, Some(&mut world.disk())).unwrap();

@@ -12,7 +12,9 @@ use peers_console::output;
 use peers_console::screen;
 use peers_model::command::Step;
 use peers_model::{exit, time};
+use peers_place::Place;
 use peers_run::boot;
+use peers_store::planted::{self, Planted};
 use peers_sys::term;
 use serde_json::{Value, json};
 
@@ -100,6 +102,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         .hint(Step::text("`peers verify --pristine` says why", &[])));
     }
     let (noticed, judged) = (tested.noticed(), tested.judged());
+    if judged > 0 {
+        keep(&place, &tested)?;
+    }
     if args.json {
         cx.out.json("peers.gates-test/1", &body(&tested))?;
     } else {
@@ -115,6 +120,14 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         _ if args.min.is_some_and(|least| !enough(least)) => exit::NEGATIVE,
         _ => exit::OK,
     }))
+}
+
+/// For `complete`, views and `check: mutation-sample`.
+fn keep(place: &Place, tested: &Tested) -> Result<(), CommandError> {
+    let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    let counts = (number(tested.judged()), number(tested.noticed()));
+    let planted = Planted::new((tested.head.clone(), tested.tree.clone()), tested.at, tested.seed, counts);
+    Ok(planted::write(&mut place.open_store_disk()?, &planted)?)
 }
 
 fn counted(n: usize, what: &str) -> String {
