@@ -75,6 +75,7 @@ pub struct CheckCx {
     recorded: Recorded,
     tests: TestPaths,
     settings: Checks,
+    convergence_n: u32,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -112,7 +113,9 @@ impl CheckCx {
         let config = store.as_deref_mut().and_then(accepted_config).unwrap_or_default();
         let tests = TestPaths::new(&config.bug_hunt.test_globs);
         let (recorded, stored_base) = recorded(store);
-        let mut cx = Self { repo, control, head, base: None, recorded, tests, settings: config.checks };
+        let convergence_n = config.goals.convergence_n.get();
+        let settings = config.checks;
+        let mut cx = Self { repo, control, head, base: None, recorded, tests, settings, convergence_n };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -137,6 +140,11 @@ impl CheckCx {
     #[must_use]
     pub fn settings(&self) -> &Checks {
         &self.settings
+    }
+
+    /// Clean ticks in a row that the operator's configuration asks for.
+    pub(crate) fn convergence_n(&self) -> usize {
+        usize::try_from(self.convergence_n).unwrap_or(usize::MAX)
     }
 
     /// The files of the commit that is judged, by path.

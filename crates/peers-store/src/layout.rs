@@ -40,6 +40,8 @@ pub mod peers {
     pub const CONFIG: &str = "config.yaml";
     /// Goals.
     pub const GOALS: &str = "goals.yaml";
+    /// The modes that the goals were made from, for people.
+    pub const MODES_APPLIED: &str = "modes-applied.txt";
     /// Projection of the state.
     pub const STATE: &str = "state.json";
     /// Mirror of the journal.

@@ -1,0 +1,217 @@
+//! `modes`: what each mode asks for, and whether a project's modes are still those that it was set up with.
+
+use peers_model::goal::{GoalEntry, GoalType};
+use peers_model::{exit, limits};
+use peers_modes::{Bundle, Library, Origin};
+use peers_setup::ScaffoldError;
+use peers_store::layout::peers;
+use peers_store::{Area, Disk as _, accept};
+use peers_sys::env::Env;
+use peers_sys::term;
+use serde_json::{Value, json};
+
+use crate::cx::Cx;
+use crate::error::CommandError;
+use crate::output::table;
+
+/// What a command has to say.
+#[derive(Debug)]
+pub struct Told {
+    /// The command, as a word of a schema.
+    pub command: &'static str,
+    /// For machines.
+    pub body: Value,
+    /// For people.
+    pub text: String,
+    /// What else they should know.
+    pub notes: Vec<String>,
+    /// The exit code.
+    pub exit: u8,
+}
+
+/// All modes.
+#[must_use]
+pub fn list(env: &Env) -> Told {
+    let library = Library::load(env);
+    let mut rows = vec![["NAME", "VERSION", "SOURCE", "DESCRIPTION"].map(str::to_owned).to_vec()];
+    rows.extend(library.bundles().map(|bundle| {
+        let Bundle { name, version, description, .. } = bundle;
+        vec![name.clone(), version.to_string(), source(bundle).to_owned(), description.clone()]
+    }));
+    let modes: Vec<Value> = library.bundles().map(described).collect();
+    let notes = library.notes.clone();
+    Told {
+        command: "modes-list",
+        body: json!({"modes": modes, "notes": notes}),
+        text: table(&rows),
+        notes,
+        exit: exit::OK,
+    }
+}
+
+/// One mode.
+///
+/// # Errors
+/// There is no such mode, or no such file in it.
+pub fn show(name: &str, file: Option<&str>, env: &Env) -> Result<Told, CommandError> {
+    let library = Library::load(env);
+    let bundle = library.named(name).map_err(ScaffoldError::from)?;
+    if let Some(file) = file {
+        let Some(bytes) = bundle.files.get(file) else {
+            let names: Vec<_> = bundle.files.keys().map(|name| term::line(name, 200)).collect();
+            let message = format!(
+                "the mode `{name}` has no file {}; it has {}",
+                term::line(file, 200),
+                names.join(", ")
+            );
+            return Err(CommandError::new(exit::INVALID, message));
+        };
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let body = json!({"name": bundle.name, "file": file, "text": text});
+        let text = term::block(&text).into_owned();
+        return Ok(Told { command: "modes-show", body, text, notes: library.notes, exit: exit::OK });
+    }
+    let mut body = described(bundle);
+    body["goals"] = bundle.goals.iter().map(|goal| json!({"id": goal.id, "type": goal.r#type, "description": goal.description, "asks": asks(goal)})).collect();
+    Ok(Told { command: "modes-show", body, text: page(bundle), notes: library.notes, exit: exit::OK })
+}
+
+/// The applied modes of a project beside those that there are now.
+///
+/// # Errors
+/// The store cannot be read, or the goals are not valid.
+pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
+    let (_, mut disk) = cx.view()?;
+    let library = Library::load(&cx.env);
+    let applied = accept::read(&mut disk)?.map(|accepted| accepted.modes).unwrap_or_default();
+    let goals = disk.read(Area::Peers, peers::GOALS, limits::CONFIG)?.unwrap_or_default();
+    let goals = peers_modes::goals(&String::from_utf8_lossy(&goals)).map_err(|why| {
+        CommandError::new(exit::INVALID, why).hint("`peers goals lint` says all that is wrong")
+    })?;
+    let (mut text, mut rows, mut differs) = (String::new(), Vec::new(), false);
+    for mode in &applied {
+        let now = library.named(&mode.name).ok();
+        let state = match now {
+            None => "gone",
+            Some(now) if now.sha256 == mode.sha256 => "same",
+            Some(_) => "changed",
+        };
+        let changed: Vec<(String, &str)> = now.map(|now| changed(now, &goals)).unwrap_or_default();
+        differs |= state != "same" || !changed.is_empty();
+        let versions = match now.map(|now| now.version) {
+            Some(now) if now != mode.version => format!("version {} applied, {now} now", mode.version),
+            _ => format!("version {}", mode.version),
+        };
+        text.push_str(&format!("{}  {state}  {versions}\n", mode.name));
+        for (goal, how) in &changed {
+            text.push_str(&format!("  {goal}: {how}\n"));
+        }
+        let goals: Vec<Value> =
+            changed.iter().map(|(goal, how)| json!({"id": goal, "change": how})).collect();
+        rows.push(json!({"name": mode.name, "state": state, "applied": {"version": mode.version, "sha256": mode.sha256},
+            "now": now.map(|now| json!({"version": now.version, "sha256": now.sha256})), "goals": goals}));
+    }
+    let mut notes = library.notes;
+    if applied.is_empty() {
+        notes.push(
+            "no mode is applied here; `peers init --modes A,B` sets a project up with modes".to_owned(),
+        );
+    } else if differs {
+        notes.push("goals.yaml stays as it was accepted; `peers goals edit` takes a change over".to_owned());
+    }
+    let negative = differs || applied.is_empty();
+    let exit = if negative { exit::NEGATIVE } else { exit::OK };
+    Ok(Told { command: "modes-diff", body: json!({"differs": differs, "modes": rows}), text, notes, exit })
+}
+
+/// The goals of a mode that a project does not have as the mode has them.
+fn changed(mode: &Bundle, goals: &[GoalEntry]) -> Vec<(String, &'static str)> {
+    let how = |goal: &GoalEntry| match goals.iter().find(|there| there.id == goal.id) {
+        None => Some("not in goals.yaml"),
+        Some(there) if peers_modes::same_goal(there, goal) => None,
+        Some(_) => Some("different in goals.yaml"),
+    };
+    mode.goals.iter().filter_map(|goal| Some((goal.id.to_string(), how(goal)?))).collect()
+}
+
+fn described(bundle: &Bundle) -> Value {
+    let Bundle {
+        name,
+        version,
+        description,
+        requires,
+        exclusive,
+        conflicts,
+        languages,
+        tests,
+        budget,
+        sha256,
+        files,
+        ..
+    } = bundle;
+    let files: Vec<&String> = files.keys().collect();
+    json!({"name": name, "version": version, "source": source(bundle), "description": description, "requires": requires,
+        "exclusive": exclusive, "conflicts": conflicts, "languages": languages, "tests": tests,
+        "budget": {"max_runtime_s": budget.max_runtime_s, "max_iterations": budget.max_iterations}, "files": files, "sha256": sha256})
+}
+
+fn source(bundle: &Bundle) -> &'static str {
+    match bundle.origin {
+        Origin::BuiltIn => "built-in",
+        Origin::User { shadows: false } => "user",
+        Origin::User { shadows: true } => "user, replaces built-in",
+    }
+}
+
+/// What a goal asks, in a word or two.
+fn asks(goal: &GoalEntry) -> String {
+    match (&goal.check, &goal.cmd, goal.reviewer) {
+        (Some(check), _, None) => format!("check {check}"),
+        (_, Some(cmd), _) => format!("`{}`", term::line(cmd, 60)),
+        (_, _, Some(reviewer)) => format!("review by {}", json!(reviewer).as_str().unwrap_or("peers")),
+        (None, None, None) => String::new(),
+    }
+}
+
+fn page(bundle: &Bundle) -> String {
+    let Bundle { name, version, description, requires, exclusive, conflicts, languages, budget, .. } = bundle;
+    let mut text = format!("{name}, version {version} ({})\n{description}\n", source(bundle));
+    let mut line = |label: &str, words: &[String]| {
+        if !words.is_empty() {
+            text.push_str(&format!("{label}: {}\n", words.join(", ")));
+        }
+    };
+    line("Requires", requires);
+    line(
+        "Does not stack with",
+        &if *exclusive { vec!["any other mode".to_owned()] } else { conflicts.clone() },
+    );
+    line("Languages", languages);
+    let caps = [
+        budget
+            .max_runtime_s
+            .map(|cap| format!("{} of ticks", peers_view::duration_ms(cap.saturating_mul(1000)))),
+        budget.max_iterations.map(|cap| format!("{cap} ticks")),
+    ];
+    line("Budget", &caps.into_iter().flatten().collect::<Vec<_>>());
+    for (kind, title) in [(GoalType::Hard, "Gates"), (GoalType::Soft, "Reviews")] {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        if kind == GoalType::Hard && bundle.tests {
+            rows.push(
+                ["  tests-pass", "--test CMD, else detected", "The test suite passes"]
+                    .map(str::to_owned)
+                    .to_vec(),
+            );
+        }
+        rows.extend(bundle.goals.iter().filter(|goal| goal.r#type == kind).map(|goal| {
+            let about = goal.description.as_deref().map(|text| term::line(text, 100)).unwrap_or_default();
+            vec![format!("  {}", goal.id), asks(goal), about]
+        }));
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{title}\n{}", table(&rows)));
+        }
+    }
+    let files: String = bundle.files.keys().map(|file| format!("  {}\n", term::line(file, 200))).collect();
+    text.push_str(&format!("\nFiles (`peers modes show {name} FILE` prints one)\n{files}"));
+    text
+}
