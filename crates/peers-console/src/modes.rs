@@ -1,11 +1,11 @@
 //! `modes`: what each mode asks for, and whether a project's modes are still those that it was set up with.
 
 use peers_model::goal::{GoalEntry, GoalType};
-use peers_model::{exit, limits};
+use peers_model::{GoalId, exit, limits};
 use peers_modes::{Bundle, Library, Origin};
 use peers_setup::ScaffoldError;
 use peers_store::layout::peers;
-use peers_store::{Area, Disk as _, accept};
+use peers_store::{Area, Disk as _, FsDisk, accept};
 use peers_sys::env::Env;
 use peers_sys::term;
 use serde_json::{Value, json};
@@ -122,6 +122,40 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
     let negative = differs || applied.is_empty();
     let exit = if negative { exit::NEGATIVE } else { exit::OK };
     Ok(Told { command: "modes-diff", body: json!({"differs": differs, "modes": rows}), text, notes, exit })
+}
+
+/// Refuses goals without a gate that a mode of the project has, or with another one in its place, unless a note
+/// says why.
+///
+/// # Errors
+/// Such a gate, and no note.
+pub fn refuse_unexplained(disk: &mut FsDisk, goals: &[u8], note: Option<&str>) -> Result<(), CommandError> {
+    let modes = accept::read(disk).ok().flatten().map(|accepted| accepted.modes).unwrap_or_default();
+    if modes.is_empty() || note.is_some_and(|note| !note.trim().is_empty()) {
+        return Ok(());
+    }
+    let read = |bytes: &[u8]| peers_modes::goals(&String::from_utf8_lossy(bytes)).unwrap_or_default();
+    let old = read(&accept::read_bytes(disk, peers::GOALS).ok().flatten().unwrap_or_default());
+    let new = read(goals);
+    for mode in &modes {
+        let touched = |id: &&GoalId| {
+            let of = |goals: &[GoalEntry]| goals.iter().find(|goal| goal.id == **id).map(measured);
+            old.iter().any(|goal| goal.id == **id)
+                && !of(&new).zip(of(&old)).is_some_and(|(new, old)| peers_modes::same_goal(&new, &old))
+        };
+        if let Some(gate) = mode.gates.iter().find(touched) {
+            let message = format!("a gate of the mode `{}` is dropped or changed: {gate}", mode.name);
+            return Err(
+                CommandError::new(exit::REFUSED, message).hint("say why, for the record: `--note TEXT`")
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A gate without what only views show.
+fn measured(goal: &GoalEntry) -> GoalEntry {
+    GoalEntry { description: None, group: None, weight: None, ..goal.clone() }
 }
 
 /// The goals of a mode that a project does not have as the mode has them.

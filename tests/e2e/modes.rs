@@ -1,0 +1,252 @@
+//! Whole runs of the modes that ship, by scripted peers.
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, World, program};
+
+/// A project in Python that has a bug, a committed secret and a test that is skipped for no reason.
+fn flawed() -> World {
+    let world = World::repo();
+    world.write("shop/__init__.py", "");
+    world.write("shop/price.py", "def total(prices):\n    return sum(prices[1:])\n");
+    world.write("shop/login.py", &format!("{}\n", key()));
+    world.write(
+        "tests/test_price.py",
+        "import unittest\n\n\nclass TotalTest(unittest.TestCase):\n    @unittest.skip(\"later\")\n    def test_total(self):\n        self.assertEqual(3, 1 + 2)\n",
+    );
+    world.write("tests/run.sh", "test -f shop/price.py\n");
+    world.commit("A shop");
+    world
+}
+
+/// Not in one piece here, since it would be one in this repository too.
+fn key() -> String {
+    format!("KEY = \"-----BEGIN {} KEY-----\"", "PRIVATE")
+}
+
+fn script(world: &World, peer: &str, turns: &Value) {
+    world.script(peer, &json!({"as": "plain", "after": "repeat", "turns": turns}).to_string());
+}
+
+/// Passes every one of these reviews that is asked for, then hands off.
+fn reviews(goals: &[&str], checked: &str) -> Vec<Value> {
+    let review = |goal: &&str| {
+        json!({"when": {"prompt": format!("`{goal}`"), "steps": [
+            {"review": {"goal": goal, "pass": true, "notes": "Read from the first line to the last and tried with odd input.",
+                "checked": [format!("{checked}:1 read and tried")]}}]}})
+    };
+    let mut steps: Vec<Value> = goals.iter().map(review).collect();
+    steps.push(json!({"handoff": "Answer the reviews"}));
+    steps
+}
+
+/// What each peer does in a skeptic turn.
+fn skeptic(checked: &str) -> Value {
+    let excluded: Vec<String> =
+        ["empty input", "huge input", "text for a number", "two calls at once", "a missing file"]
+            .map(|mode| format!("{checked}: {mode}, tried"))
+            .into();
+    json!({"on": {"prompt": "# Skeptic turn"}, "steps": [{"skeptic": {"verdict": "clean", "excluded": excluded}}]})
+}
+
+/// What an honest peer does about the flaws.
+fn mend() -> Value {
+    json!([
+        {"bug_report": {"id": "BUG-first-price", "severity": "med", "title": "The first price is left out",
+            "description": "total([1, 2]) is 2, and 3 is expected: the slice begins at 1.", "location": "shop/price.py:2"}},
+        {"write": {"path": "tests/run.sh", "append": "! grep -q 'prices.1:' shop/price.py\n"}},
+        {"shell": {"run": "sh tests/run.sh", "expect": 1}},
+        {"commit": {"subject": "Show that the first price is left out", "trailers": {"Bug-Reproduce": "BUG-first-price"}}},
+        {"write": {"path": "shop/price.py", "text": "def total(prices):\n    return sum(prices)\n"}},
+        {"shell": {"run": "sh tests/run.sh", "expect": 0}},
+        {"bug_resolve": {"id": "BUG-first-price", "note": "All prices are added."}},
+        {"write": {"path": "shop/login.py", "text": "import os\n\n\ndef key():\n    return os.environ[\"SHOP_KEY\"]\n"}},
+        {"commit": "Read the key from the environment"},
+        {"shell": {"run": "sed -i '/unittest.skip/d' tests/test_price.py", "expect": 0}},
+        {"handoff": "Run the test of the total again"},
+    ])
+}
+
+const AUDIT: [&str; 3] = ["bug-hunt-round-1-deep", "bug-hunt-round-2-cross-review", "tests-3-class-review"];
+
+/// Runs it to its end: the number of ticks.
+fn complete(world: &World) -> usize {
+    let done = world.peers(&["run"]);
+    let ticks = world.records("tick");
+    let told: Vec<String> = ticks
+        .iter()
+        .map(|tick| format!("{} {} {}", tick["iteration"], tick["peer"], tick["outcome"]))
+        .collect();
+    assert_eq!(done.code, Some(0), "{told:#?}\n{}\n{}", done.out, done.err);
+    assert!(done.out.starts_with("Stopped: complete\n"), "{told:#?}\n{}\n{}", done.out, done.err);
+    ticks.len()
+}
+
+/// The gates that are red at HEAD.
+fn red(world: &World) -> Vec<String> {
+    let found = world.peers(&["verify", "--json", "--no-write"]).json("peers.verify/1");
+    let of = |gate: &Value| (gate["verdict"] == "fail").then(|| gate["id"].as_str().unwrap().to_owned());
+    found["gates"].as_array().unwrap().iter().filter_map(of).collect()
+}
+
+/// An honest pair, of which the first does the work.
+fn honest(world: &World, goals: &[&str]) {
+    let reviews = reviews(goals, "shop/price.py");
+    script(world, "ann", &json!([skeptic("shop/price.py"), mend(), reviews]));
+    script(world, "ben", &json!([skeptic("shop/price.py"), reviews]));
+    world.accept_config("");
+}
+
+#[test]
+fn an_audit_finds_and_mends_three_flaws_of_a_python_project_in_eight_turns() {
+    let world = flawed();
+    world.peers(&["init", "--modes", "audit", "--test", "sh tests/run.sh"]).exits(0);
+    honest(&world, &AUDIT);
+    assert_eq!(red(&world), ["tests-no-unjustified-skip-or-fail", "no-secrets-committed"]);
+    let ticks = complete(&world);
+    assert!(ticks <= 8, "{ticks}");
+    assert_eq!(world.peers(&["bug-hunt", "summary", "--json"]).exits(0).json("peers.bug-hunt/1")["fixed"], 1);
+    assert_eq!(red(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_thorough_run_waits_for_three_clean_ticks_and_for_skeptics_of_its_own() {
+    let world = flawed();
+    world.peers(&["init", "--modes", "thorough", "--test", "sh tests/run.sh"]).exits(0);
+    honest(&world, &[&AUDIT[..], &["skeptic-pass", "aggressive-honesty"]].concat());
+    let ticks = complete(&world);
+    assert!(ticks <= 12, "{ticks}");
+    // The tick that filed the bug begins the streak anew, so three others follow before the skeptic.
+    let records = world.records("tick");
+    let skeptic = records.iter().position(|tick| tick["skeptic"] == "clean").unwrap();
+    assert!(skeptic >= 4, "{skeptic}");
+    let status = world.peers(&["status", "--json"]).exits(0).json("peers.status/1");
+    assert!(status["loop"]["value"]["converge"]["clean_ticks"].as_u64().unwrap() >= 3, "{status}");
+}
+
+const DOCS: [&str; 2] = ["describe-skeptic-pass", "describe-tradeoff-honesty"];
+
+/// A document with these sections, in which each sentence stands once, or the same one again and again.
+fn document(sections: &[&str], padded: bool) -> String {
+    let mut text = "# Shop\n".to_owned();
+    for section in sections {
+        text.push_str(&format!("\n## {section}\n\n"));
+        for n in 0..8 {
+            let of = if padded { "the shop".to_owned() } else { format!("point {n} of {section}") };
+            text.push_str(&format!("This says what holds for {of} in shop/price.py.\n"));
+        }
+    }
+    text
+}
+
+fn describing(padded: bool) -> World {
+    let world = flawed();
+    world.peers(&["init", "--modes", "describe"]).exits(0);
+    let write =
+        |path: &str, sections: &[&str]| json!({"write": {"path": path, "text": document(sections, padded)}});
+    let first = json!([
+        write("SPEC.md", &["Threat Model", "Invariants", "API"]),
+        write("ARCHITECTURE.md", &["Components", "Data Flow"]),
+        write("DESIGN.md", &["Decisions", "Tradeoffs"]),
+        {"handoff": "Describe the shop"},
+    ]);
+    let small = |peer: &str| {
+        let mut steps = vec![
+            json!({"write": {"path": "SPEC.md", "append": format!("Read again by {peer}.\n")}}),
+            json!({"commit": "Say who read the specification"}),
+        ];
+        steps.extend(reviews(&DOCS, "SPEC.md"));
+        steps
+    };
+    let again = reviews(&DOCS, "SPEC.md");
+    script(&world, "ann", &json!([skeptic("SPEC.md"), first, small("ann"), again]));
+    script(&world, "ben", &json!([skeptic("SPEC.md"), small("ben"), again]));
+    world.accept_config("");
+    world
+}
+
+#[test]
+fn three_documents_are_written_and_agreed_on_in_seven_turns() {
+    let world = describing(false);
+    let ticks = complete(&world);
+    assert!(ticks <= 7, "{ticks}");
+    world.read("DESIGN.md");
+}
+
+#[test]
+fn padded_documents_are_refused() {
+    let world = describing(true);
+    world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
+    assert_eq!(red(&world), ["description-files-present"]);
+    world.peers(&["check", "docs-present"]).exits(1).out_has("stand there already");
+}
+
+#[test]
+fn row_42_modes_that_do_not_stack_or_do_not_exist_leave_nothing_behind() {
+    let world = World::repo();
+    let modes = world.path("modes");
+    let mode = |name: &str, cmd: &str| {
+        let dir = modes.join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("mode.yaml"), format!("name: {name}\n")).unwrap();
+        let goal = format!("goals:\n- {{id: same, type: hard, cmd: '{cmd}', pass_when: exit_code == 0}}\n");
+        std::fs::write(dir.join("goals.yaml"), goal).unwrap();
+    };
+    mode("one", "true");
+    mode("two", "exit 0");
+    let before = world.everything();
+    for (asked, code, says) in [
+        ("describe,audit", 2, "the mode `describe` stacks with no other, and `audit` was asked for too"),
+        (",,", 2, "--modes names no mode"),
+        (
+            "nonsense",
+            3,
+            "unknown mode `nonsense`; available: audit, audit-deep, describe, document, one, thorough, two",
+        ),
+        ("one,two", 3, "the modes `one` and `two` have different goals with the id `same`"),
+    ] {
+        let mut init = world.command(program());
+        init.env("PEERS_MODES_DIR", &modes).args(["init", "--modes", asked]);
+        Ended::of(&init.output().unwrap()).exits(code).err_has(says);
+        let mut new = world.command(program().with_file_name("peers-ctl"));
+        new.env("PEERS_MODES_DIR", &modes).args(["new", "./", "--modes", asked, "--agents", "claude"]);
+        Ended::of(&new.output().unwrap()).exits(code).err_has(says);
+        assert!(!world.at(".peers").exists(), "{asked}");
+    }
+    let mut left = world.everything();
+    left.retain(|path, _| !path.starts_with(world.path("home/config")));
+    assert_eq!(left, before);
+}
+
+#[test]
+fn modes_are_listed_shown_and_compared_by_both_commands() {
+    let world = World::repo();
+    world.peers(&["modes", "list"]).exits(0).out_has("audit     ").out_has("built-in");
+    let list = world.peers(&["modes", "list", "--json"]).exits(0).json("peers.modes-list/1");
+    let names: Vec<&str> =
+        list["modes"].as_array().unwrap().iter().map(|mode| mode["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["audit", "audit-deep", "describe", "document", "thorough"]);
+    let ctl = world.ctl(&["modes", "list", "--json"]).exits(0).json("peers-ctl.modes-list/1");
+    assert_eq!(ctl["data"]["modes"], list["modes"]);
+    world
+        .peers(&["modes", "show", "thorough"])
+        .exits(0)
+        .out_has("Requires: audit\n")
+        .out_has("convergence-reached");
+    world
+        .peers(&["modes", "show", "audit", "prompts/tests-3-class-review.md"])
+        .exits(0)
+        .out_has("Judge the tests");
+    world.peers(&["modes", "show", "adit"]).exits(3).err_has("did you mean `audit`?");
+
+    world.ctl(&["new", ".", "--name", "shop", "--modes", "describe", "--agents", "claude"]).exits(0);
+    world.peers(&["modes", "diff"]).exits(0).out_has("describe  same  version 1\n");
+    world.ctl(&["modes", "diff", "shop"]).exits(0).out_has("describe  same  version 1\n");
+    let goals = world.read(".peers/goals.yaml");
+    world.write(".peers/goals.yaml", &goals.replacen("check: docs-converged", "check: docs-present", 1));
+    world.peers(&["modes", "diff"]).exits(1).out_has("  description-converged: different in goals.yaml\n");
+    // It takes a reason to weaken what a mode asks for.
+    let note = "a gate of the mode `describe` is dropped or changed: description-converged";
+    world.peers(&["goals", "accept"]).exits(5).err_has(note);
+    world.peers(&["goals", "accept", "--note", "one file only"]).exits(0);
+}
