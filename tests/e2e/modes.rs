@@ -84,9 +84,9 @@ fn complete(world: &World) -> usize {
 
 /// The gates that are red at HEAD.
 fn red(world: &World) -> Vec<String> {
-    let found = world.peers(&["verify", "--json", "--no-write"]).json("peers.verify/1");
-    let of = |gate: &Value| (gate["verdict"] == "fail").then(|| gate["id"].as_str().unwrap().to_owned());
-    found["gates"].as_array().unwrap().iter().filter_map(of).collect()
+    let found = world.peers(&["verify", "--json", "--no-write"]).json("peers.verify/2");
+    let of = |gate: &Value| (gate["state"] == "fail").then(|| gate["name"].as_str().unwrap().to_owned());
+    found["hard"].as_array().unwrap().iter().filter_map(of).collect()
 }
 
 /// An honest pair, of which the first does the work.
@@ -139,28 +139,35 @@ fn document(sections: &[&str], padded: bool) -> String {
     text
 }
 
-fn describing(padded: bool) -> World {
-    let world = flawed();
-    world.peers(&["init", "--modes", "describe"]).exits(0);
+/// The turn that writes the documents.
+fn describe(padded: bool) -> Value {
     let write =
         |path: &str, sections: &[&str]| json!({"write": {"path": path, "text": document(sections, padded)}});
-    let first = json!([
+    json!([
         write("SPEC.md", &["Threat Model", "Invariants", "API"]),
         write("ARCHITECTURE.md", &["Components", "Data Flow"]),
         write("DESIGN.md", &["Decisions", "Tradeoffs"]),
         {"handoff": "Describe the shop"},
-    ]);
-    let small = |peer: &str| {
-        let mut steps = vec![
-            json!({"write": {"path": "SPEC.md", "append": format!("Read again by {peer}.\n")}}),
-            json!({"commit": "Say who read the specification"}),
-        ];
-        steps.extend(reviews(&DOCS, "SPEC.md"));
-        steps
-    };
-    let again = reviews(&DOCS, "SPEC.md");
-    script(&world, "ann", &json!([skeptic("SPEC.md"), first, small("ann"), again]));
-    script(&world, "ben", &json!([skeptic("SPEC.md"), small("ben"), again]));
+    ])
+}
+
+/// A turn with a small change to them, and with reviews.
+fn touch(peer: &str) -> Vec<Value> {
+    let line = format!("Read again by {peer}.\n");
+    let mut steps = vec![
+        json!({"write": {"path": "SPEC.md", "append": line}}),
+        json!({"commit": "Say who read the specification"}),
+    ];
+    steps.extend(reviews(&DOCS, "SPEC.md"));
+    steps
+}
+
+fn describing(padded: bool) -> World {
+    let world = flawed();
+    world.peers(&["init", "--modes", "describe"]).exits(0);
+    let (again, doubt) = (reviews(&DOCS, "SPEC.md"), skeptic("SPEC.md"));
+    script(&world, "ann", &json!([doubt, describe(padded), touch("ann"), again]));
+    script(&world, "ben", &json!([doubt, touch("ben"), again]));
     world.accept_config("");
     world
 }
@@ -249,4 +256,90 @@ fn modes_are_listed_shown_and_compared_by_both_commands() {
     let note = "a gate of the mode `describe` is dropped or changed: description-converged";
     world.peers(&["goals", "accept"]).exits(5).err_has(note);
     world.peers(&["goals", "accept", "--note", "one file only"]).exits(0);
+}
+
+/// The commands of the blocks of a page, each with the exit code that it says.
+fn commands(page: &str) -> Vec<(String, i32)> {
+    let mut found = Vec::new();
+    for block in page.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        for line in block.lines().filter(|line| !line.trim().is_empty()) {
+            let (command, remark) = line.split_once(" # ").unwrap_or((line, ""));
+            found.push((command.trim().to_owned(), i32::from(remark.contains("exits 1"))));
+        }
+    }
+    found
+}
+
+/// Both agents by the names that `init` configures, played by these scripts.
+fn agents(world: &World, claude: &Value, codex: &Value) {
+    for (peer, format, turns) in [("claude", "claude", claude), ("codex", "codex", codex)] {
+        let script = json!({"as": format, "after": "repeat", "turns": turns}).to_string();
+        world.script(peer, &script);
+        let (program, path) = (program(), world.path(&format!("scripts/{peer}.yaml")));
+        let run = format!("exec {} fake-peer --script {} \"$@\"", program.display(), path.display());
+        world.executable(&format!("bin/{peer}"), &run);
+    }
+}
+
+/// Runs a page from its first command to its last, as somebody would paste them.
+fn pasted(world: &World, page: &str) {
+    let path =
+        format!("{}:{}", program().parent().unwrap().display(), World::search_path(&world.path("bin")));
+    for (command, code) in commands(page).iter().filter(|(command, _)| !command.starts_with("cd ")) {
+        let mut shell = world.command("sh");
+        shell.arg("-c").arg(command).env("PATH", &path);
+        let done = Ended::of(&shell.output().unwrap());
+        assert_eq!(done.code, Some(*code), "{command}\n{}\n{}", done.out, done.err);
+        if command.starts_with("peers run") {
+            assert!(done.out.starts_with("Stopped: complete\n"), "{}\n{}", done.out, done.err);
+        }
+    }
+}
+
+const DEEP: [&str; 7] = [
+    "spec-conformance",
+    "critical-fix-review",
+    "honesty-self-check",
+    "performance-review",
+    "api-drift-review",
+    "defer-discipline",
+    "docs-sync-review",
+];
+
+#[test]
+fn every_command_of_the_pages_about_audits_works_as_it_stands_there() {
+    for page in [
+        include_str!("../../docs/modes/audit.md"),
+        include_str!("../../docs/modes/thorough.md"),
+        include_str!("../../docs/modes/audit-deep.md"),
+        include_str!("../../docs/howto/audit-an-existing-application.md"),
+    ] {
+        let world = flawed();
+        let all = [&AUDIT[..], &["skeptic-pass", "aggressive-honesty"], &DEEP].concat();
+        let (reviews, skeptic) = (reviews(&all, "shop/price.py"), skeptic("shop/price.py"));
+        agents(&world, &json!([skeptic, mend(), reviews]), &json!([skeptic, reviews]));
+        pasted(&world, page);
+    }
+}
+
+#[test]
+fn every_command_of_the_pages_about_documents_works_as_it_stands_there() {
+    let map = "entries:\n- {id: shop.price.total, kind: function, file: shop/price.py, line: 1, signature: total(prices), summary: Adds up all the prices of a shop}\n";
+    let first = json!([
+        {"write": {"path": "CODEMAP.yaml", "text": map}},
+        {"write": {"path": "ARCHITECTURE.md", "text": document(&["Overview", "Subsystem map"], false)}},
+        {"handoff": "Map the shop"},
+    ]);
+    let goals = ["summaries-cross-review", "architecture-cross-review"];
+    let (again, doubt) = (reviews(&goals, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
+    let world = flawed();
+    agents(&world, &json!([doubt, first, again]), &json!([doubt, again]));
+    pasted(&world, include_str!("../../docs/modes/document.md"));
+
+    let world = flawed();
+    let (first, small, again) = (describe(false), touch, reviews(&DOCS, "SPEC.md"));
+    let doubt = skeptic("SPEC.md");
+    agents(&world, &json!([doubt, first, small("claude"), again]), &json!([doubt, small("codex"), again]));
+    pasted(&world, include_str!("../../docs/modes/describe.md"));
 }
