@@ -205,7 +205,9 @@ pub fn goals(text: &str) -> Result<Vec<GoalEntry>, String> {
 
 /// Names the content of every file.
 fn digest(files: &Files) -> String {
-    let lines: String =
-        files.iter().map(|(path, bytes)| format!("{} {path}\n{}\n", path.len(), sha256_hex(bytes))).collect();
-    sha256_hex(format!("peers mode 1\n{lines}").as_bytes())
+    let mut text = "peers mode 1\n".to_owned();
+    for (path, bytes) in files {
+        text.extend([&path.len().to_string(), " ", path, "\n", &sha256_hex(bytes), "\n"]);
+    }
+    sha256_hex(text.as_bytes())
 }

@@ -1,7 +1,7 @@
 //! The modes that there are, and which of them a project is for.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use peers_model::exit;
 use peers_sys::dir::{Entry, FileError, Kind, SafeDir};
@@ -119,7 +119,7 @@ impl Library {
     }
 
     /// Takes the modes of a directory.
-    fn take(&mut self, dir: &PathBuf) -> Result<(), FileError> {
+    fn take(&mut self, dir: &Path) -> Result<(), FileError> {
         let root = SafeDir::open_shared(dir)?;
         let mut own: BTreeMap<String, Bundle> = BTreeMap::new();
         for Entry { name, .. } in root.list(NAMES)?.entries {
@@ -203,10 +203,8 @@ impl Library {
                     language: (*language).to_owned(),
                 });
             }
-            let script = bundle
-                .files
-                .keys()
-                .find(|file| *file != MODE && *file != bundle::GOALS && !file.ends_with(".md"));
+            let script =
+                bundle.files.keys().find(|file| *file != MODE && *file != bundle::GOALS && !is_page(file));
             if let Some(file) = script {
                 let file = term::line(file, 200);
                 return Err(ModeError::Script { mode: bundle.name.clone(), file });
@@ -239,6 +237,11 @@ impl Library {
         }
         Ok(())
     }
+}
+
+/// Whether a file is for people, or a prompt.
+fn is_page(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|ending| ending == "md")
 }
 
 /// Reads all files below a directory. Links and special files are refused, and so is what is too large.

@@ -107,7 +107,7 @@ fn written(value: &Value) -> String {
     {
         return text.to_owned();
     }
-    let plain = |line: &str| !line.chars().any(|c| c.is_control()) && line.trim_end() == line;
+    let plain = |line: &str| !line.contains(char::is_control) && line.trim_end() == line;
     if text.contains('\n')
         && text.ends_with('\n')
         && !text.ends_with("\n\n")
