@@ -235,8 +235,8 @@ pub(crate) fn raw_changes(
                 cap: format!("{MAX_DEPTH} levels, {MAX_CHANGES} directories"),
             });
         }
-        let load = |id: Option<Oid>| id.map_or(Ok(Vec::new()), |id| objects::read_tree(odb, id));
-        for (left, right) in pairs(load(old)?, load(new)?) {
+        let (left, right) = objects::read_apart(odb, old, new)?;
+        for (left, right) in pairs(left, right) {
             if left == right {
                 continue;
             }

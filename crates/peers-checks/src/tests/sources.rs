@@ -317,3 +317,15 @@ fn work_that_is_not_committed_changes_no_answer() {
     std::fs::write(world.work.join("pkg/a.py"), "def f(): pass\n").unwrap();
     assert_eq!(world.check("no-empty-bodies").report.verdict, PASS);
 }
+
+#[test]
+fn the_operator_says_where_sources_are_and_that_there_may_be_none() {
+    let mut world = World::new();
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Fail);
+    world.accept_config("checks: {allow_empty: true}\n");
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Skip);
+    world.commit("code", &[("src/a.py", "def f():\n    pass\n"), ("scripts/b.py", "x = 1\n")]);
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Fail);
+    world.accept_config("checks: {layout: [scripts]}\n");
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Pass);
+}
