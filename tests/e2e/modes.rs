@@ -130,10 +130,10 @@ const DOCS: [&str; 2] = ["describe-skeptic-pass", "describe-tradeoff-honesty"];
 fn document(sections: &[&str], padded: bool) -> String {
     let mut text = "# Shop\n".to_owned();
     for section in sections {
-        text.push_str(&format!("\n## {section}\n\n"));
+        text.extend(["\n## ", section, "\n\n"]);
         for n in 0..8 {
             let of = if padded { "the shop".to_owned() } else { format!("point {n} of {section}") };
-            text.push_str(&format!("This says what holds for {of} in shop/price.py.\n"));
+            text.extend(["This says what holds for ", &of, " in shop/price.py.\n"]);
         }
     }
     text

@@ -1,5 +1,7 @@
 //! `modes`: what each mode asks for, and whether a project's modes are still those that it was set up with.
 
+use std::fmt::Write as _;
+
 use peers_model::goal::{GoalEntry, GoalType};
 use peers_model::{GoalId, exit, limits};
 use peers_modes::{Bundle, Library, Origin};
@@ -102,9 +104,9 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
             Some(now) if now != mode.version => format!("version {} applied, {now} now", mode.version),
             _ => format!("version {}", mode.version),
         };
-        text.push_str(&format!("{}  {state}  {versions}\n", mode.name));
+        let _infallible = writeln!(text, "{}  {state}  {versions}", mode.name);
         for (goal, how) in &changed {
-            text.push_str(&format!("  {goal}: {how}\n"));
+            let _infallible = writeln!(text, "  {goal}: {how}");
         }
         let goals: Vec<Value> =
             changed.iter().map(|(goal, how)| json!({"id": goal, "change": how})).collect();
@@ -212,7 +214,7 @@ fn page(bundle: &Bundle) -> String {
     let mut text = format!("{name}, version {version} ({})\n{description}\n", source(bundle));
     let mut line = |label: &str, words: &[String]| {
         if !words.is_empty() {
-            text.push_str(&format!("{label}: {}\n", words.join(", ")));
+            let _infallible = writeln!(text, "{label}: {}", words.join(", "));
         }
     };
     line("Requires", requires);
@@ -242,10 +244,12 @@ fn page(bundle: &Bundle) -> String {
             vec![format!("  {}", goal.id), asks(goal), about]
         }));
         if !rows.is_empty() {
-            text.push_str(&format!("\n{title}\n{}", table(&rows)));
+            text.extend(["\n", title, "\n", &table(&rows)]);
         }
     }
-    let files: String = bundle.files.keys().map(|file| format!("  {}\n", term::line(file, 200))).collect();
-    text.push_str(&format!("\nFiles (`peers modes show {name} FILE` prints one)\n{files}"));
+    text.extend(["\nFiles (`peers modes show ", name, " FILE` prints one)\n"]);
+    for file in bundle.files.keys() {
+        text.extend(["  ", &term::line(file, 200), "\n"]);
+    }
     text
 }

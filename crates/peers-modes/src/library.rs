@@ -1,7 +1,7 @@
 //! The modes that there are, and which of them a project is for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use peers_model::exit;
 use peers_sys::dir::{Entry, FileError, Kind, SafeDir};

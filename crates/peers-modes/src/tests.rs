@@ -290,7 +290,7 @@ fn without(merged: &Merged, id: &str) -> Vec<String> {
 fn a_stack_takes_the_largest_caps_and_they_get_into_the_configuration() {
     let merged = merged(&["audit-deep", "thorough"]);
     let config = load::load_config(&config_with_budget(CONFIG, merged.budget)).unwrap();
-    assert_eq!(config.budget.max_iterations.map(|cap| cap.get()), Some(200));
+    assert_eq!(config.budget.max_iterations.map(std::num::NonZero::get), Some(200));
     let names: Vec<&str> = merged.applied.iter().map(|applied| applied.name.as_str()).collect();
     assert_eq!(names, ["audit", "audit-deep", "thorough"]);
     assert!(config_with_budget(CONFIG, merged.budget).contains("\n  max_runtime_s: 28800\n"));

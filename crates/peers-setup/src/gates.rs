@@ -164,12 +164,14 @@ fn of_modes(
     let text = goals_with_modes(own.as_deref(), &modes.text(&replaced));
     checked(&text, "modes")?;
     let names: Vec<String> = modes.applied.iter().map(|mode| format!("`{}`", mode.name)).collect();
-    let mut note = format!("goals.yaml has the goals of {}", names.join(", "));
-    if !asked.is_empty() {
-        note.push_str(&format!("; {}", told(&asked)));
-    } else if lacks_tests {
-        note.push_str("; no command that runs the tests was found, so a placeholder stands for them");
-    }
+    let more = if lacks_tests {
+        "; no command that runs the tests was found, so a placeholder stands for them".to_owned()
+    } else if asked.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", told(&asked))
+    };
+    let note = format!("goals.yaml has the goals of {}{more}", names.join(", "));
     Ok(Template { text, note: Some(note), asked: asked.into_iter().map(|gate| gate.cmd).collect() })
 }
 

@@ -40,7 +40,7 @@ fn the_goals_of_a_stack_are_written_and_accepted_with_their_digests() {
         assert!(goals.iter().any(|(known, _)| known == id), "{id}: {goals:?}");
     }
     let config = load::load_config(&read(&repo, peers::CONFIG)).unwrap();
-    assert_eq!(config.budget.max_runtime_s.map(|cap| cap.get()), Some(28_800));
+    assert_eq!(config.budget.max_runtime_s.map(std::num::NonZero::get), Some(28_800));
     let modes = world.accepted(&repo).unwrap().modes;
     let names: Vec<_> = modes.iter().map(|mode| mode.name.as_str()).collect();
     assert_eq!(names, ["audit", "thorough"]);
