@@ -343,3 +343,29 @@ fn every_command_of_the_pages_about_documents_works_as_it_stands_there() {
     agents(&world, &json!([doubt, first, small("claude"), again]), &json!([doubt, small("codex"), again]));
     pasted(&world, include_str!("../../docs/modes/describe.md"));
 }
+
+#[test]
+fn a_mode_that_changed_after_it_was_applied_is_told_and_changes_nothing() {
+    let world = World::repo();
+    let mode = world.path("modes/mine");
+    std::fs::create_dir_all(&mode).unwrap();
+    std::fs::write(mode.join("mode.yaml"), "name: mine\n").unwrap();
+    let goals = "goals:\n- {id: real, type: hard, cmd: 'test -f README.md', pass_when: exit_code == 0}\n";
+    std::fs::write(mode.join("goals.yaml"), goals).unwrap();
+    let peers = |args: &[&str]| {
+        let mut command = world.command(program());
+        Ended::of(&command.env("PEERS_MODES_DIR", world.path("modes")).args(args).output().unwrap())
+    };
+    peers(&["init", "--modes", "mine"]).exits(0);
+    world.scripts("after: repeat\nturns:\n- - handoff\n");
+    world.accept_config("");
+    peers(&["modes", "diff"]).exits(0);
+    std::fs::write(mode.join("goals.yaml"), goals.replace("README.md", "absent")).unwrap();
+    let diff = peers(&["modes", "diff"]).exits(1);
+    diff.out_has("mine  changed  version 1\n  real: different in goals.yaml\n");
+    let run = peers(&["run", "--max-ticks", "1"]).exits(0);
+    run.err_has("the mode `mine` changed since it was applied, and goals.yaml did not");
+    run.err_has("1 of 1 gate green");
+    std::fs::remove_dir_all(&mode).unwrap();
+    peers(&["modes", "diff"]).exits(1).out_has("mine  gone");
+}

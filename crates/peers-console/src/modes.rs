@@ -6,8 +6,9 @@ use peers_model::goal::{GoalEntry, GoalType};
 use peers_model::{GoalId, exit, limits};
 use peers_modes::{Bundle, Library, Origin};
 use peers_setup::ScaffoldError;
+use peers_store::accept::{self, AcceptedMode};
 use peers_store::layout::peers;
-use peers_store::{Area, Disk as _, FsDisk, accept};
+use peers_store::{Area, Disk as _, FsDisk};
 use peers_sys::env::Env;
 use peers_sys::term;
 use serde_json::{Value, json};
@@ -124,6 +125,25 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
     let negative = differs || applied.is_empty();
     let exit = if negative { exit::NEGATIVE } else { exit::OK };
     Ok(Told { command: "modes-diff", body: json!({"differs": differs, "modes": rows}), text, notes, exit })
+}
+
+/// Which of the applied modes are not what they were when the goals were made from them. Nothing follows from it.
+#[must_use]
+pub fn changed_since(modes: &[AcceptedMode], env: &Env) -> Vec<String> {
+    if modes.is_empty() {
+        return Vec::new();
+    }
+    let library = Library::load(env);
+    let differs =
+        |mode: &&AcceptedMode| library.named(&mode.name).map_or(true, |now| now.sha256 != mode.sha256);
+    modes
+        .iter()
+        .filter(differs)
+        .map(|mode| {
+            let name = term::line(&mode.name, 64);
+            format!("the mode `{name}` changed since it was applied, and goals.yaml did not; `peers modes diff` shows it")
+        })
+        .collect()
 }
 
 /// Refuses goals without a gate that a mode of the project has, or with another one in its place, unless a note

@@ -35,8 +35,8 @@ fn convergence(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     report.count("needed", needed);
     if !reached {
         report.hint = Some(
-            "a tick is clean when it hands off work, a review or a skeptic's verdict and files no blocking bug; \
-             look again at what nobody has reviewed since it changed"
+            "a tick is clean when it hands off a change, a review or a skeptic's verdict and files no blocking bug; \
+             where nothing is left to change, review what another peer made once more"
                 .to_owned(),
         );
     }

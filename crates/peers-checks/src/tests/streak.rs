@@ -1,3 +1,5 @@
+//! The checks that judge the loop itself, by its journal.
+
 use peers_model::outcome::StopReason;
 use peers_model::record::{ExitRecord, OperatorOp, OperatorRecord, Record, TickOutcome, TickRecord};
 

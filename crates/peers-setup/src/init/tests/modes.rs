@@ -1,3 +1,5 @@
+//! `peers init --modes`.
+
 use peers_model::goal::{CHECK_NAMES, GateRun};
 use peers_store::layout::peers;
 
