@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use peers_model::goal::{GoalEntry, GoalType};
+use peers_model::goal::{GoalEntry, GoalType, Reviewer};
 use peers_model::{GoalId, exit, limits};
 use peers_modes::{Bundle, Library, Origin};
 use peers_setup::ScaffoldError;
@@ -224,7 +224,12 @@ fn asks(goal: &GoalEntry) -> String {
     match (&goal.check, &goal.cmd, goal.reviewer) {
         (Some(check), _, None) => format!("check {check}"),
         (_, Some(cmd), _) => format!("`{}`", term::line(cmd, 60)),
-        (_, _, Some(reviewer)) => format!("review by {}", json!(reviewer).as_str().unwrap_or("peers")),
+        (_, _, Some(Reviewer::Both)) => "review by every peer".to_owned(),
+        (_, _, Some(Reviewer::Other)) => "review by another peer".to_owned(),
+        (_, _, Some(Reviewer::Alternating)) => "review by one peer after the other".to_owned(),
+        (_, _, Some(Reviewer::Quorum)) => {
+            format!("review by {} peers", goal.quorum.as_deref().unwrap_or("some"))
+        }
         (None, None, None) => String::new(),
     }
 }

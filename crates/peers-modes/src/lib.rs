@@ -89,18 +89,12 @@ const REVIEW: &str =
 const BEGIN: &str = "\ngoals:\n";
 
 /// `.peers/goals.yaml` with these gates of the project itself and these goals of modes in place of all that
-/// [`GOALS`] asks for. Where `gates` is `None`, the placeholder stands there.
+/// [`GOALS`] asks for.
 #[must_use]
-pub fn goals_with_modes(gates: Option<&str>, modes: &str) -> String {
-    let placeholder = || {
-        let (_, own) = GOALS.split_once(OWN)?;
-        let (own, _) = own.split_once(EXAMPLES.0)?;
-        Some(format!("{OWN}{}\n", own.trim_end()))
-    };
+pub fn goals_with_modes(gates: &str, modes: &str) -> String {
     let parts = GOALS.split_once(BEGIN).zip(GOALS.split_once(REVIEW));
     let Some(((before, _), (_, review))) = parts else { return GOALS.to_owned() };
-    let own = gates.map(str::to_owned).or_else(placeholder).unwrap_or_default();
-    let goals = format!("{own}{modes}");
+    let goals = format!("{gates}{modes}");
     format!("{before}{BEGIN}{}\n{REVIEW}{review}", goals.trim_start_matches('\n'))
 }
 

@@ -99,8 +99,8 @@ fn entry(goal: &GoalEntry) -> String {
 /// A value in YAML: a text of several lines as a block, everything else as in JSON, which YAML reads.
 fn written(value: &Value) -> String {
     let Some(text) = value.as_str() else { return value.to_string() };
-    let tame = |c: char| c.is_ascii_alphanumeric() || " ._/-".contains(c);
-    if text.starts_with(|c: char| c.is_ascii_lowercase())
+    let tame = |c: char| c.is_ascii_alphanumeric() || " ._/,'-".contains(c);
+    if text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(tame)
         && !text.ends_with(' ')
         && !is_word(text)
@@ -112,7 +112,7 @@ fn written(value: &Value) -> String {
         && text.ends_with('\n')
         && !text.ends_with("\n\n")
         && !text.starts_with([' ', '\n'])
-        && text.lines().all(plain)
+        && text.split('\n').all(plain)
     {
         let lines: String = text
             .lines()
@@ -125,7 +125,8 @@ fn written(value: &Value) -> String {
 
 /// Whether YAML reads the text as something else than a text.
 fn is_word(text: &str) -> bool {
-    ["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text)
+    let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf", "nan"];
+    words.contains(&text.to_ascii_lowercase().as_str())
 }
 
 /// Whether two goals say the same.

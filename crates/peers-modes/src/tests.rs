@@ -262,22 +262,76 @@ fn merged(asked: &[&str]) -> Merged {
 fn merged_goals_are_valid_and_say_the_same_as_the_bundles() {
     for asked in [&["audit"][..], &["thorough"], &["thorough", "audit-deep"], &["describe"], &["document"]] {
         let merged = merged(asked);
-        for gates in [None, Some("  - {id: tests-pass, type: hard, cmd: make, pass_when: exit_code == 0}\n")]
-        {
-            let text = goals_with_modes(gates, &merged.text(&[]));
-            let goals = load::load_goals(&text, 2, &CHECK_NAMES).unwrap_or_else(|e| panic!("{e}\n{text}"));
-            assert_eq!(goals.len(), merged.goals.len() + 1, "{text}");
-            for (_, goal) in &merged.goals {
-                let one = format!("goals:\n{}", merged.text(&without(&merged, goal.id.as_str())));
-                let again = super::bundle::goals(&one.replace("needs:", "# needs:")).unwrap().remove(0);
-                assert_eq!(
-                    (again.prompt, again.check, again.cmd),
-                    (goal.prompt.clone(), goal.check.clone(), goal.cmd.clone()),
-                    "{one}"
-                );
-            }
-            assert!(crate::goals_with_task(&text).contains("\n  - id: task-done\n"), "{text}");
+        let gates = "  - {id: tests-pass, type: hard, cmd: make, pass_when: exit_code == 0}\n";
+        let text = goals_with_modes(gates, &merged.text(&[]));
+        let goals = load::load_goals(&text, 2, &CHECK_NAMES).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(goals.len(), merged.goals.len() + 1, "{text}");
+        for (_, goal) in &merged.goals {
+            let one = format!("goals:\n{}", merged.text(&without(&merged, goal.id.as_str())));
+            let again = super::bundle::goals(&one.replace("needs:", "# needs:")).unwrap().remove(0);
+            assert_eq!(
+                (again.prompt, again.check, again.cmd),
+                (goal.prompt.clone(), goal.check.clone(), goal.cmd.clone()),
+                "{one}"
+            );
         }
+        assert!(crate::goals_with_task(&text).contains("\n  - id: task-done\n"), "{text}");
+    }
+}
+
+#[test]
+fn whatever_a_goal_says_is_the_same_once_it_was_written_and_read() {
+    for text in [
+        "plain words",
+        "No",
+        "true",
+        "Null",
+        "off",
+        "nan",
+        "12",
+        "1e3",
+        ".5",
+        "- list",
+        "a: b",
+        "a #b",
+        "it's",
+        "'quoted'",
+        "\"double\"",
+        "trailing ",
+        " leading",
+        "two\nlines\n",
+        "no end\nof line",
+        "\nfirst empty\n",
+        "ends empty\n\n",
+        "  indented\nfirst\n",
+        "blank  \nat the end\n",
+        "tab\tin it\nand more\n",
+        "ünicode \u{2028} and \u{1f600}",
+        "{a: b}",
+        "[x]",
+        "a\\b",
+        "%x",
+        "@x",
+        "`x`",
+        "!x",
+        "&x",
+        "*x",
+        "|",
+        ">",
+        "?",
+        "one\n\nthree\n",
+        "cr\r\nlf\r\n",
+    ] {
+        let json = serde_json::json!({"goals": [{"id": "x", "type": "soft", "reviewer": "other", "prompt": text,
+            "description": text, "paths": ["a/**", "it's"]}]});
+        let goal = crate::goals(&json.to_string()).unwrap().remove(0);
+        let merged = Merged { goals: vec![("m".to_owned(), goal)], ..Merged::default() };
+        let written = merged.text(&[]);
+        let again = crate::goals(&format!("goals:\n{written}"))
+            .unwrap_or_else(|e| panic!("{text:?}: {e}\n{written}"))
+            .remove(0);
+        let said = (again.prompt.as_deref(), again.description.as_deref(), again.paths.len());
+        assert_eq!(said, (Some(text), Some(text), 2), "{written}");
     }
 }
 

@@ -159,18 +159,16 @@ fn of_modes(
         Gates::Placeholder | Gates::Detected => Vec::new(),
     };
     asked.retain(|gate| replaced.contains(&gate.id) || !is_of_mode(&gate.id));
-    let lacks_tests = asked.is_empty() && modes.tests && !is_of_mode(TESTS);
-    let own = (!lacks_tests).then(|| detect::entries(&asked));
-    let text = goals_with_modes(own.as_deref(), &modes.text(&replaced));
+    if asked.is_empty() && modes.tests && !is_of_mode(TESTS) {
+        let message =
+            format!("the tests are a gate of these modes, and {} does not say how they are run", shown(path));
+        let hint = "name the command: `--test CMD`";
+        return Err(ScaffoldError::refused(exit::NEGATIVE, message, hint));
+    }
+    let text = goals_with_modes(&detect::entries(&asked), &modes.text(&replaced));
     checked(&text, "modes")?;
     let names: Vec<String> = modes.applied.iter().map(|mode| format!("`{}`", mode.name)).collect();
-    let more = if lacks_tests {
-        "; no command that runs the tests was found, so a placeholder stands for them".to_owned()
-    } else if asked.is_empty() {
-        String::new()
-    } else {
-        format!("; {}", told(&asked))
-    };
+    let more = if asked.is_empty() { String::new() } else { format!("; {}", told(&asked)) };
     let note = format!("goals.yaml has the goals of {}{more}", names.join(", "));
     Ok(Template { text, note: Some(note), asked: asked.into_iter().map(|gate| gate.cmd).collect() })
 }

@@ -142,7 +142,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
         say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
-        if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
+        // The reviews of a mode say what is to be done.
+        let asks = report.outcome != Outcome::Upgraded && !report.dry_run && args.modes.is_none();
+        if asks && !has_task(cx) {
             cx.out.talk(
                 "write what the agents should do into TASK.md at the top of the repository and commit it; goals only say when it is done",
             );

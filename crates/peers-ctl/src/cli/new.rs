@@ -481,7 +481,8 @@ impl Told<'_> {
                 .and_then(|dir| dir.stat(name))
                 .is_ok_and(|stat| stat.is_some())
         };
-        (!there("TASK.md") && !there("SPEC.md")).then(|| {
+        // The reviews of a mode say what is to be done.
+        (self.args.modes.is_none() && !there("TASK.md") && !there("SPEC.md")).then(|| {
             "write what the agents should do into TASK.md at the top, and commit it; goals only say when it is done"
                 .into()
         })

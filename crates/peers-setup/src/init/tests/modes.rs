@@ -63,7 +63,6 @@ fn the_tests_are_a_gate_where_a_mode_wants_them() {
             Some(("Cargo.toml", "[package]\nname = \"x\"\n")),
             Some(("tests-pass", "cargo test")),
         ),
-        ("unknown", "audit", None, Some(("placeholder-replace-me", "false"))),
         ("documents", "describe", Some(("Cargo.toml", "[package]\nname = \"x\"\n")), None),
     ] {
         let repo = world.repo(name);
@@ -91,12 +90,14 @@ fn what_cannot_be_had_is_refused_before_anything_is_written() {
         ("describe,audit", exit::USAGE),
         ("adit", exit::INVALID),
         ("audit,nothing", exit::INVALID),
+        // Nothing here says how the tests are run.
+        ("audit", exit::NEGATIVE),
     ] {
         assert_eq!(world.refused(&repo, with(modes)).exit(), code, "{modes}");
     }
     world.init(&repo);
     // Goals that are there stay.
-    assert_eq!(world.refused(&repo, with("audit")).exit(), exit::CONFLICT);
+    assert_eq!(world.refused(&repo, with("describe")).exit(), exit::CONFLICT);
 }
 
 #[test]
