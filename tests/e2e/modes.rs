@@ -369,3 +369,26 @@ fn a_mode_that_changed_after_it_was_applied_is_told_and_changes_nothing() {
     std::fs::remove_dir_all(&mode).unwrap();
     peers(&["modes", "diff"]).exits(1).out_has("mine  gone");
 }
+
+#[test]
+fn modes_go_with_the_other_ways_to_set_a_project_up() {
+    let world = World::repo();
+    world.executable("bin/claude", "exit 0");
+    let mut init = world.command(program());
+    init.env("PATH", World::search_path(&world.path("bin")));
+    init.args(["init", "--modes", "audit", "--test", "make check", "--task", "Fix it", "--yes"]);
+    Ended::of(&init.output().unwrap()).exits(0);
+    let goals = world.read(".peers/goals.yaml");
+    for part in ["cmd: make check\n", "- id: no-secrets-committed", "- id: task-done"] {
+        assert!(goals.contains(part), "{part}: {goals}");
+    }
+    assert_eq!(world.read("TASK.md").trim(), "Fix it");
+
+    let new = ["new", "../fresh", "--modes", "audit", "--lang", "python", "--agents", "claude"];
+    world.ctl(&new).exits(0);
+    let goals = std::fs::read_to_string(world.path("fresh/.peers/goals.yaml")).unwrap();
+    assert!(goals.contains("- id: tests-pass") && goals.contains("pytest"), "{goals}");
+    let nothing = ["new", "../other", "--modes", "audit", "--agents", "claude"];
+    world.ctl(&nothing).exits(1).err_has("name the command: `--test CMD`");
+    assert!(!world.path("other").exists());
+}
