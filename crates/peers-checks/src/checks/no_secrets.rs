@@ -24,6 +24,8 @@ pub(crate) const CHECK: Check = Check {
 const BATCH: usize = 64 * 1024 * 1024;
 /// Git's file mode of a symbolic link.
 const LINK: u32 = 0o120_000;
+/// Bytes of the target of a link that are read.
+const MOST_OF_LINK: usize = 4096;
 /// Git's file mode of a submodule.
 const SUBMODULE: u32 = 0o160_000;
 
@@ -44,9 +46,18 @@ fn judge(cx: &CheckCx, history: bool, most: usize) -> Result<Report, CouldNot> {
     let allowed = &cx.settings().allow_secrets;
     let mut seen = BTreeSet::new();
     let mut places: Vec<Place> = Vec::new();
-    for file in cx.files()? {
+    let files = cx.files()?;
+    let here: BTreeSet<&str> =
+        files.iter().filter(|file| file.mode != LINK).map(|file| file.path.as_str()).collect();
+    for file in &files {
+        // The same content stands in several files: it is looked at once.
         if seen.insert(file.id.clone()) || file.mode == LINK {
-            places.push(Place { path: file.path, mode: file.mode, id: file.id, commit: None });
+            places.push(Place {
+                path: file.path.clone(),
+                mode: file.mode,
+                id: file.id.clone(),
+                commit: None,
+            });
         }
     }
     let now = places.len();
@@ -70,7 +81,16 @@ fn judge(cx: &CheckCx, history: bool, most: usize) -> Result<Report, CouldNot> {
         match place.mode {
             SUBMODULE => continue,
             LINK => {
-                found.add(at, None, "link", "a symbolic link: what it leads to cannot be looked at");
+                let target = facts.read_object(&place.id, MOST_OF_LINK).ok();
+                let target = target.and_then(|target| String::from_utf8(target).ok());
+                if !target.is_some_and(|target| leads_to_one(&place.path, &target, &here)) {
+                    found.add(
+                        at,
+                        None,
+                        "link",
+                        "a symbolic link to what is not committed: it cannot be looked at",
+                    );
+                }
                 continue;
             }
             _ => {}
@@ -116,6 +136,24 @@ fn judge(cx: &CheckCx, history: bool, most: usize) -> Result<Report, CouldNot> {
     });
     report.findings = findings;
     Ok(report)
+}
+
+/// Whether a link leads to a committed file, or to a directory with some: then what it leads to is looked at.
+fn leads_to_one(link: &str, target: &str, files: &BTreeSet<&str>) -> bool {
+    let mut parts: Vec<&str> = link.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            ".." if parts.pop().is_none() => return false,
+            ".." | "." | "" => {}
+            name => parts.push(name),
+        }
+    }
+    let path = parts.join("/");
+    let below = format!("{path}/");
+    !target.starts_with('/')
+        && (files.contains(path.as_str())
+            || files.range(below.as_str()..).next().is_some_and(|next| next.starts_with(&below)))
 }
 
 /// What was found so far, each with the number of its place.

@@ -199,6 +199,19 @@ fn row_08_a_test_that_imports_the_module_may_say_what_it_is_about() {
 }
 
 #[test]
+fn what_a_package_passes_on_is_tested_by_its_name() {
+    let body = "    let a = 1;\n".repeat(60);
+    let source = format!("impl Display for Version {{\n  fn fmt(&self) {{\n{body}  }}\n}}\n");
+    let tests = "use x::Version;\n#[test]\nfn one() { assert!(Version(1)); }\n#[test]\nfn empty() { assert!(Version(2)); }\n#[test]\nfn fails() { assert!(Version(3).is_err()); }\n";
+    let files = |tests| [("src/display.rs", source.as_str()), ("tests/all.rs", tests)];
+    assert_eq!(check("three-class", &[], &files(tests)).report.verdict, PASS);
+    assert_eq!(check("three-class", &[], &files(&tests.replace("Version", "Other"))).report.verdict, FAIL);
+    let index = format!("module.exports = function () {{\n{}}};\n", "  f();\n".repeat(60));
+    let tests = "var parse = require('../');\ntest('one', t => { t.equal(parse(1), 1); });\ntest('empty', t => { t.equal(parse(2), 1); });\ntest('fails', t => { t.throws(() => parse(3)); });\n";
+    assert_eq!(check("three-class", &[], &[("index.js", &index), ("test/a.js", tests)]).report.verdict, PASS);
+}
+
+#[test]
 fn row_69_a_body_that_does_nothing_fails_and_a_declaration_does_not() {
     same(
         "no-empty-bodies",
