@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use peers_model::command::Step;
 use peers_model::goal::{GoalEntry, GoalType, Reviewer};
 use peers_model::{GoalId, exit, limits};
 use peers_modes::{Bundle, Library, Origin};
@@ -27,7 +28,7 @@ pub struct Told {
     /// For people.
     pub text: String,
     /// What else they should know.
-    pub notes: Vec<String>,
+    pub notes: Vec<Step>,
     /// The exit code.
     pub exit: u8,
 }
@@ -47,7 +48,7 @@ pub fn list(env: &Env) -> Told {
         command: "modes-list",
         body: json!({"modes": modes, "notes": notes}),
         text: table(&rows),
-        notes,
+        notes: steps(notes),
         exit: exit::OK,
     }
 }
@@ -72,11 +73,11 @@ pub fn show(name: &str, file: Option<&str>, env: &Env) -> Result<Told, CommandEr
         let text = String::from_utf8_lossy(bytes).into_owned();
         let body = json!({"name": bundle.name, "file": file, "text": text});
         let text = term::block(&text).into_owned();
-        return Ok(Told { command: "modes-show", body, text, notes: library.notes, exit: exit::OK });
+        return Ok(Told { command: "modes-show", body, text, notes: steps(library.notes), exit: exit::OK });
     }
     let mut body = described(bundle);
     body["goals"] = bundle.goals.iter().map(|goal| json!({"id": goal.id, "type": goal.r#type, "description": goal.description, "asks": asks(goal)})).collect();
-    Ok(Told { command: "modes-show", body, text: page(bundle), notes: library.notes, exit: exit::OK })
+    Ok(Told { command: "modes-show", body, text: page(bundle), notes: steps(library.notes), exit: exit::OK })
 }
 
 /// The applied modes of a project beside those that there are now.
@@ -114,13 +115,11 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
         rows.push(json!({"name": mode.name, "state": state, "applied": {"version": mode.version, "sha256": mode.sha256},
             "now": now.map(|now| json!({"version": now.version, "sha256": now.sha256})), "goals": goals}));
     }
-    let mut notes = library.notes;
+    let mut notes = steps(library.notes);
     if applied.is_empty() {
-        notes.push(
-            "no mode is applied here; `peers init --modes A,B` sets a project up with modes".to_owned(),
-        );
+        notes.push("no mode is applied here; `peers init --modes A,B` sets a project up with modes".into());
     } else if differs {
-        notes.push("goals.yaml stays as it was accepted; `peers goals edit` takes a change over".to_owned());
+        notes.push("goals.yaml stays as it was accepted; `peers goals edit` takes a change over".into());
     }
     let negative = differs || applied.is_empty();
     let exit = if negative { exit::NEGATIVE } else { exit::OK };
@@ -188,6 +187,10 @@ fn changed(mode: &Bundle, goals: &[GoalEntry]) -> Vec<(String, &'static str)> {
         Some(_) => Some("different in goals.yaml"),
     };
     mode.goals.iter().filter_map(|goal| Some((goal.id.to_string(), how(goal)?))).collect()
+}
+
+fn steps(notes: Vec<String>) -> Vec<Step> {
+    notes.into_iter().map(Step::from).collect()
 }
 
 fn described(bundle: &Bundle) -> Value {

@@ -166,10 +166,10 @@ impl ScaffoldError {
             Self::Mode(ModeError::Unknown { near: Some(near), .. }) => {
                 format!("did you mean `{near}`?").into()
             }
-            Self::Mode(ModeError::Exclusive { exclusive, .. }) => {
-                format!("run `{exclusive}` first, then set up again with the others: `peers init --force`")
-                    .into()
-            }
+            Self::Mode(ModeError::Exclusive { exclusive, .. }) => Step::text(
+                "run {} by itself first; then `peers init --force` sets up again with the others",
+                &[exclusive],
+            ),
             Self::Mode(_) => "`peers modes list` shows what each mode is for".into(),
         })
     }

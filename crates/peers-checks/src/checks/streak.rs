@@ -1,6 +1,7 @@
 //! `convergence` and `peers-healthy`: what the journal says of the loop itself.
 
 use peers_model::check::{self, Args};
+use peers_sys::term;
 
 use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
@@ -46,9 +47,9 @@ fn convergence(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
 fn peers_healthy(cx: &CheckCx) -> Result<Report, CouldNot> {
     let unavailable = &cx.attribution().map_err(Clone::clone)?.health().unavailable;
     let told = |(peer, why): &(peers_model::PeerName, String)| {
-        let why =
-            if why.is_empty() { String::new() } else { format!(": {}", peers_sys::term::line(why, 120)) };
-        Finding::about(cx.head(), "unavailable", &format!("{peer} needs its operator{why}"))
+        let why = if why.is_empty() { String::new() } else { format!(": {}", term::line(why, 120)) };
+        let what = format!("needs its operator{why}");
+        Finding::at(&format!("peer {peer}"), None, "unavailable", &what, None)
     };
     let mut report = match unavailable.len() {
         0 => Report::new(Verdict::Pass, "every peer can take its turns"),

@@ -96,7 +96,7 @@ fn row_31_a_peer_that_needs_its_operator_is_not_healthy() {
     })));
     let report = world.check("peers-healthy").report;
     assert_eq!(report.verdict, Verdict::Fail);
-    assert!(report.findings[0].message.starts_with("codex needs its operator"), "{:?}", report.findings);
+    assert!(report.findings[0].message.starts_with("needs its operator"), "{:?}", report.findings);
     let op = OperatorOp::Resumed;
     world.append(Record::Operator(OperatorRecord { op, by: "ann".into() }));
     world.start_run(Vec::new());

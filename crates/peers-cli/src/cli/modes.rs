@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_console::modes::{self, Told};
+use peers_model::command::Step;
 
 /// List and show modes, and compare those of a project with this version
 ///
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     } else {
         cx.out.data(&text)?;
         for note in notes {
-            cx.out.advise(format!("note: {note}"));
+            cx.out.advise(Step::from("note: ").join(note));
         }
     }
     Ok(ExitCode::from(exit))

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use peers_console::error::CommandError;
 use peers_console::modes::{self, Told};
+use peers_console::output::Out;
+use peers_model::command::Step;
 
 use crate::ctl::Ctl;
 use crate::many::{self, Which};
@@ -37,21 +39,26 @@ enum What {
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     match &args.what {
-        What::List => told(modes::list(&ctl.env), ctl),
-        What::Show { name, file } => told(modes::show(name, file.as_deref(), &ctl.env)?, ctl),
-        What::Diff(which) => {
-            many::only(ctl, "modes diff", which, |project| told(modes::diff(&ctl.cx(project))?, ctl))
-        }
+        What::List => told(modes::list(&ctl.env), &ctl.out, ctl),
+        What::Show { name, file } => told(modes::show(name, file.as_deref(), &ctl.env)?, &ctl.out, ctl),
+        What::Diff(which) => many::only(ctl, "modes diff", which, |project| {
+            let cx = ctl.cx(project);
+            told(modes::diff(&cx)?, &cx.out, ctl)
+        }),
     }
 }
 
-fn told(Told { command, body, text, notes, exit }: Told, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+fn told(
+    Told { command, body, text, notes, exit }: Told,
+    out: &Out,
+    ctl: &Ctl,
+) -> Result<ExitCode, CommandError> {
     if ctl.json {
         ctl.document(command, &body, &[])?;
     } else {
         ctl.out.data(&text)?;
-        for note in notes {
-            ctl.say(&format!("note: {note}"));
+        for note in notes.into_iter().filter(|_| !ctl.quiet) {
+            out.advise(Step::from("note: ").join(note));
         }
     }
     Ok(ExitCode::from(exit))
