@@ -392,3 +392,44 @@ fn modes_go_with_the_other_ways_to_set_a_project_up() {
     world.ctl(&nothing).exits(1).err_has("name the command: `--test CMD`");
     assert!(!world.path("other").exists());
 }
+
+/// A mode of the operator's whose gate is a script of its own, applied here.
+fn scripted(script: &str) -> World {
+    let world = World::repo();
+    let mode = world.path("home/config/peers/modes/mine");
+    std::fs::create_dir_all(mode.join("checks")).unwrap();
+    std::fs::write(mode.join("mode.yaml"), "name: mine\n").unwrap();
+    let cmd = "'\"$PEERS_MODE_DIR/checks/here.sh\"'";
+    let goals = format!(
+        "goals:\n- {{id: here, type: hard, cmd: {cmd}, pass_when: exit_code == 0, retry_on_fail: 1}}\n"
+    );
+    std::fs::write(mode.join("goals.yaml"), goals).unwrap();
+    std::fs::write(mode.join("checks/here.sh"), format!("#!/bin/sh\n{script}\n")).unwrap();
+    world.peers(&["init", "--modes", "mine"]).exits(0);
+    world.scripts("after: repeat\nturns:\n- - handoff\n");
+    world.accept_config("");
+    world
+}
+
+#[test]
+fn the_scripts_of_a_mode_run_as_they_were_accepted() {
+    let world = scripted("test -f README.md");
+    // The operator's own copy is not what runs.
+    std::fs::remove_dir_all(world.path("home/config/peers/modes")).unwrap();
+    world.peers(&["verify"]).exits(0);
+    world.peers(&["verify", "--pristine"]).exits(0);
+    world.peers(&["run", "--max-ticks", "1"]).exits(0).err_has("1 of 1 gate green");
+    let script = world.store().join("accepted/modes/mine/checks/here.sh");
+    std::fs::write(&script, "#!/bin/sh\ntrue\n").unwrap();
+    let not_those = "the files of the mode `mine` in the trusted store are not those that were accepted";
+    world.peers(&["verify"]).exits(5).err_has(not_those);
+    world.peers(&["run"]).exits(5).err_has(not_those);
+    std::fs::remove_file(&script).unwrap();
+    world.peers(&["run"]).exits(3).err_has("is missing");
+}
+
+#[test]
+fn what_a_gate_does_to_the_script_of_its_mode_is_gone_at_the_next_attempt() {
+    let world = scripted("chmod u+w \"$0\" && printf 'exit 0\\n' > \"$0\"; exit 1");
+    assert_eq!(red(&world), ["here"]);
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use peers_model::goal::{CHECK_NAMES, GoalEntry, GoalsFile};
 use peers_model::{keys, time};
@@ -178,6 +179,15 @@ impl Bundle {
     }
 }
 
+impl Bundle {
+    /// Whether it has files for its gates, and not just texts.
+    #[must_use]
+    pub fn has_scripts(&self) -> bool {
+        let is_page = |file: &str| Path::new(file).extension().is_some_and(|ending| ending == "md");
+        self.files.keys().any(|file| file != MODE && file != GOALS && !is_page(file))
+    }
+}
+
 /// Whether a mode can have this name.
 #[must_use]
 pub(crate) fn is_name(name: &str) -> bool {
@@ -204,7 +214,8 @@ pub fn goals(text: &str) -> Result<Vec<GoalEntry>, String> {
 }
 
 /// Names the content of every file.
-fn digest(files: &Files) -> String {
+#[must_use]
+pub fn digest(files: &Files) -> String {
     let mut text = "peers mode 1\n".to_owned();
     for (path, bytes) in files {
         text.extend([&path.len().to_string(), " ", path, "\n", &sha256_hex(bytes), "\n"]);

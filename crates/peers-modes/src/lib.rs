@@ -15,7 +15,7 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{Budget, Bundle, Files, Origin, goals};
+pub use bundle::{Budget, Bundle, Files, Origin, digest, goals};
 pub use library::{Library, ModeError, names};
 pub use merge::{Merged, merge, same_goal};
 

@@ -44,8 +44,6 @@ pub enum ModeError {
     Language { mode: String, languages: Vec<String>, language: String },
     #[error("the modes `{first}` and `{second}` have different goals with the id `{goal}`")]
     Collision { goal: String, first: String, second: String },
-    #[error("the mode `{mode}` has the file {file}, and modes with scripts of their own do not work yet")]
-    Script { mode: String, file: String },
 }
 
 fn words(others: &[String]) -> String {
@@ -63,8 +61,7 @@ impl ModeError {
             | Self::Missing { .. }
             | Self::Cycle { .. }
             | Self::Language { .. }
-            | Self::Collision { .. }
-            | Self::Script { .. } => exit::INVALID,
+            | Self::Collision { .. } => exit::INVALID,
         }
     }
 }
@@ -203,12 +200,6 @@ impl Library {
                     language: (*language).to_owned(),
                 });
             }
-            let script =
-                bundle.files.keys().find(|file| *file != MODE && *file != bundle::GOALS && !is_page(file));
-            if let Some(file) = script {
-                let file = term::line(file, 200);
-                return Err(ModeError::Script { mode: bundle.name.clone(), file });
-            }
         }
         Ok(stack)
     }
@@ -237,11 +228,6 @@ impl Library {
         }
         Ok(())
     }
-}
-
-/// Whether a file is for people, or a prompt.
-fn is_page(file: &str) -> bool {
-    Path::new(file).extension().is_some_and(|ending| ending == "md")
 }
 
 /// Reads all files below a directory. Links and special files are refused, and so is what is too large.

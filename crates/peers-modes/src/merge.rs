@@ -1,5 +1,6 @@
 //! A stack of modes as one set of goals.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use peers_model::goal::{GoalEntry, GoalType};
@@ -7,7 +8,7 @@ use peers_model::keys;
 use peers_store::accept::AcceptedMode;
 use serde_json::Value;
 
-use crate::bundle::{Budget, Bundle};
+use crate::bundle::{Budget, Bundle, Files};
 use crate::library::ModeError;
 
 /// What a stack of modes asks for.
@@ -21,6 +22,8 @@ pub struct Merged {
     pub tests: bool,
     /// The modes, what is required first.
     pub applied: Vec<AcceptedMode>,
+    /// All files of those that have some for their gates, by mode.
+    pub files: BTreeMap<String, Files>,
 }
 
 /// The goals of a stack. Equal ones count once.
@@ -54,7 +57,11 @@ pub fn merge(stack: &[&Bundle]) -> Result<Merged, ModeError> {
             version: bundle.version,
             sha256: bundle.sha256.clone(),
             gates: gates.collect(),
+            files: if bundle.has_scripts() { bundle.files.keys().cloned().collect() } else { Vec::new() },
         });
+        if bundle.has_scripts() {
+            merged.files.insert(bundle.name.clone(), bundle.files.clone());
+        }
     }
     Ok(merged)
 }

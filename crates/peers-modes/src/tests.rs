@@ -130,9 +130,7 @@ fn what_cannot_be_asked_for_is_refused_with_its_exit_code() {
         .mode("loner", "name: loner\nconflicts: [one]\n", "goals: []\n")
         .mode("one", "name: one\n", &gate("same", "true"))
         .mode("two", "name: two\n", &gate("same", "false"))
-        .mode("three", "name: three\n", &gate("same", "true"))
-        .mode("scripted", "name: scripted\n", "goals: []\n")
-        .file("scripted/check.sh", b"true\n");
+        .mode("three", "name: three\n", &gate("same", "true"));
     for (asked, exit, message) in [
         (" ,,", exit::USAGE, "--modes names no mode"),
         (
@@ -154,7 +152,6 @@ fn what_cannot_be_asked_for_is_refused_with_its_exit_code() {
         ("a", exit::INVALID, "modes require each other: b -> c -> b"),
         ("lost", exit::INVALID, "the mode `lost` requires `nothing`, which does not exist"),
         ("one,two", exit::INVALID, "the modes `one` and `two` have different goals with the id `same`"),
-        ("scripted", exit::INVALID, "the mode `scripted` has the file check.sh, and modes with scripts"),
     ] {
         let (told, code) = home.stack(asked).unwrap_err();
         assert_eq!((told.starts_with(message), code), (true, exit), "{asked}: {told}");

@@ -699,7 +699,10 @@ impl Site {
         steps.act(Action::Accept, "goals.yaml and config.yaml", || {
             if let Some(store) = &self.store {
                 let mut disk = FsDisk::new(store.try_clone()?, None);
-                let modes = self.modes.as_ref().filter(|_| !goals.kept).map(|modes| modes.applied.clone());
+                let modes = self.modes.as_ref().filter(|_| !goals.kept).map(|modes| accept::NewModes {
+                    modes: modes.applied.clone(),
+                    files: modes.files.clone(),
+                });
                 let files = (goals.bytes.as_slice(), config_now);
                 accept::write_with(&mut disk, files, (now, &by, Some("peers init")), modes)?;
             }

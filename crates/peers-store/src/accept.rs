@@ -1,5 +1,7 @@
 //! What the operator accepted: the digests, and the bytes behind them.
 
+use std::collections::BTreeMap;
+
 use peers_model::record::Digests;
 use peers_model::{GoalId, Timestamp, limits};
 use peers_sys::digest::sha256_hex;
@@ -42,6 +44,40 @@ pub struct AcceptedMode {
     pub sha256: String,
     /// Its gates: one that is dropped or changed is accepted with a note alone.
     pub gates: Vec<GoalId>,
+    /// All of its files, where its gates may need some; they lie below [`layout::store::ACCEPTED_MODES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// Modes to accept.
+#[derive(Debug, Clone, Default)]
+pub struct NewModes {
+    /// The modes, what is required first.
+    pub modes: Vec<AcceptedMode>,
+    /// The bytes of the files that they name, by mode and path.
+    pub files: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+}
+
+fn of_mode(mode: &str, file: &str) -> String {
+    format!("{}/{mode}/{file}", layout::store::ACCEPTED_MODES)
+}
+
+/// The files of a mode as they were accepted. Whether they still are is for the reader of the digest to say.
+///
+/// # Errors
+/// [`StoreError`], also where one is gone.
+pub fn read_mode<D: Disk>(
+    disk: &mut D,
+    mode: &AcceptedMode,
+) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+    let mut files = BTreeMap::new();
+    for file in &mode.files {
+        let path = of_mode(&mode.name, file);
+        let bytes = disk.read(Area::Store, &path, limits::STORE_FILE)?;
+        let gone = || StoreError::File { path, what: "is missing".to_owned(), remedy: None };
+        files.insert(file.clone(), bytes.ok_or_else(gone)?);
+    }
+    Ok(files)
 }
 
 /// The digests of a pair of files.
@@ -122,7 +158,7 @@ pub fn write_with<D: Disk>(
     disk: &mut D,
     (goals, config): (&[u8], &[u8]),
     (at, by, note): (Timestamp, &str, Option<&str>),
-    modes: Option<Vec<AcceptedMode>>,
+    modes: Option<NewModes>,
 ) -> Result<Accepted, StoreError> {
     let before = match read(disk) {
         Ok(before) => before,
@@ -132,7 +168,15 @@ pub fn write_with<D: Disk>(
             None
         }
     };
-    let modes = modes.unwrap_or_else(|| before.map(|before| before.modes).unwrap_or_default());
+    let NewModes { modes, files } = modes.unwrap_or_else(|| NewModes {
+        modes: before.map(|before| before.modes).unwrap_or_default(),
+        files: BTreeMap::new(),
+    });
+    for (mode, files) in &files {
+        for (file, bytes) in files {
+            disk.publish(Area::Store, &of_mode(mode, file), bytes, true)?;
+        }
+    }
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
         let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
         if disk.read(Area::Store, &path, limits::CONFIG).is_err() {

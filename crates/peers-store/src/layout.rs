@@ -10,6 +10,8 @@ pub mod store {
     pub const ACCEPTED: &str = "accepted.json";
     /// The accepted bytes.
     pub const ACCEPTED_DIR: &str = "accepted";
+    /// The files of accepted modes that have some for their gates.
+    pub const ACCEPTED_MODES: &str = "accepted/modes";
     /// Which repository this is.
     pub const PROJECT: &str = "project.json";
     /// Run records.

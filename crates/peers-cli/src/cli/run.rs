@@ -297,8 +297,7 @@ fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     let withheld = withheld(config, &loaded.goals, &cx.env);
     let left_out = loaded.left_out(place.work_dir(), &cx.env).into_iter().map(|dir| dir.to_string());
     let warnings = uncounted.into_iter().chain(withheld).chain(left_out).chain(loaded.unwatched());
-    let applied = loaded.accepted.as_ref().map(|accepted| accepted.modes.as_slice()).unwrap_or_default();
-    let modes = peers_console::modes::changed_since(applied, &cx.env);
+    let modes = peers_console::modes::changed_since(loaded.modes(), &cx.env);
     let modes = modes.into_iter().map(|text| format!("note: {text}"));
     doubts.chain(warnings.map(|text| format!("warning: {text}"))).chain(modes).collect()
 }
