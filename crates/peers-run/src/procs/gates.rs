@@ -379,7 +379,7 @@ impl Batch {
             Err(diagnostic) => return Some(Attempt::none(Verdict::Fail { diagnostic })),
         };
         let of_mode = self.book.modes.get(id).filter(|_| gate.pass_when.is_some());
-        let mode_dir = match of_mode.map(|files| ModeDir::fresh(&self.site, files)).transpose() {
+        let mode_dir = match of_mode.map(|files| ModeDir::fresh(&self.site.spec.scratch, files)).transpose() {
             Ok(made) => made,
             Err(why) => return Some(Attempt::none(judging::error(&why))),
         };

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use peers_model::GoalId;
-
-use super::Site;
+use peers_sys::SafeDir;
 
 /// The bytes of files, by their paths.
 pub type Files = BTreeMap<String, Vec<u8>>;
@@ -22,18 +20,19 @@ const MODE: u32 = 0o500;
 
 /// A directory with the files of a mode, which goes with the value.
 pub(super) struct ModeDir {
-    site: Rc<Site>,
+    scratch: SafeDir,
     name: String,
     path: PathBuf,
 }
 
 impl ModeDir {
     /// Writes the files. What an earlier attempt did to its own is not seen.
-    pub(super) fn fresh(site: &Rc<Site>, files: &Files) -> Result<Self, String> {
+    pub(super) fn fresh(scratch: &SafeDir, files: &Files) -> Result<Self, String> {
         let name = format!("mode-{}", peers_sys::rand::hex::<8>().map_err(|error| error.to_string())?);
         let failed = |error| format!("the files of its mode were not written: {error}");
-        let dir = site.spec.scratch.create_subdir(&name).map_err(failed)?;
-        let made = Self { site: Rc::clone(site), name, path: dir.path().to_owned() };
+        let scratch = scratch.try_clone().map_err(failed)?;
+        let dir = scratch.create_subdir(&name).map_err(failed)?;
+        let made = Self { scratch, name, path: dir.path().to_owned() };
         for (file, bytes) in files {
             let (parent, leaf) = dir.create_parent_of(file).map_err(failed)?;
             parent.publish_as(leaf, bytes, MODE).map_err(failed)?;
@@ -49,6 +48,6 @@ impl ModeDir {
 impl Drop for ModeDir {
     fn drop(&mut self) {
         // What stays lies in a private directory that is emptied at the next start.
-        let _removed = self.site.spec.scratch.remove_tree(&self.name);
+        let _removed = self.scratch.remove_tree(&self.name);
     }
 }
