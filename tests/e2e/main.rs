@@ -40,6 +40,7 @@ mod ctl_stop;
 mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
+mod gates_test;
 mod modes;
 mod scenarios;
 mod support;

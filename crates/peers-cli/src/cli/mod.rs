@@ -8,6 +8,7 @@ mod deinit;
 mod demo;
 mod doctor;
 mod fake_peer;
+mod gates;
 mod goals;
 mod info;
 mod init;
@@ -115,6 +116,7 @@ enum Command {
     Verify(verify::Args),
     Goals(goals::Args),
     Modes(modes::Args),
+    Gates(gates::Args),
     Check(check::Args),
     BugHunt(bug_hunt::Args),
     Report(report::Args),
@@ -239,6 +241,7 @@ impl Command {
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
             Self::Modes(args) => modes::run(args, cx),
+            Self::Gates(args) => gates::run(args, cx),
             Self::Check(args) => check::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),
             Self::Report(args) => report::run(args, cx),
