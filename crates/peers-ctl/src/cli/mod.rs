@@ -69,6 +69,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "info",
     "verify",
     "goals",
+    "gates",
     "check",
     "bug-hunt",
     "prompt",
