@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use peers_core::bugs::Author as LedgerAuthor;
+use peers_core::state::{PeerState, State};
+use peers_model::outcome::StopReason;
 use peers_model::record::{AckTarget, Record};
 use peers_model::{BugId, CommitId, PeerName, TickNo};
 use peers_store::{Author, Authors, Disk, StoreError, store};
@@ -16,7 +18,39 @@ pub struct Attribution {
     acks: BTreeSet<BugId>,
     first_head: Option<CommitId>,
     open: Option<OpenTurn>,
+    health: LoopHealth,
     digest: String,
+}
+
+/// How the loop is doing, by the fold of the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LoopHealth {
+    /// Ticks completed, ever.
+    pub(crate) ticks: u64,
+    /// Clean ticks in a row.
+    pub(crate) clean_ticks: u32,
+    /// The peers that need their operator, and why.
+    pub(crate) unavailable: Vec<(PeerName, String)>,
+}
+
+impl LoopHealth {
+    fn of(state: &State) -> Self {
+        let mut unavailable: Vec<(PeerName, String)> = state
+            .peers
+            .iter()
+            .filter(|(_, health)| health.state == PeerState::Unavailable)
+            .map(|(name, health)| (name.clone(), health.degraded_reason.clone().unwrap_or_default()))
+            .collect();
+        // What ended the last run holds until the operator begins or resumes one.
+        let ended = state.run.as_ref().is_some_and(|run| run.ended);
+        let last = state.last_exit.as_ref().filter(|_| ended).map(|exit| &exit.reason);
+        if let Some(StopReason::PeerUnavailable(peer)) = last
+            && !unavailable.iter().any(|(name, _)| name == peer)
+        {
+            unavailable.push((peer.clone(), "it ended the last run".to_owned()));
+        }
+        Self { ticks: state.ticks.0, clean_ticks: state.clean_ticks, unavailable }
+    }
 }
 
 /// A turn that is not in the record yet. Its gates run before it is.
@@ -46,6 +80,7 @@ impl Attribution {
             }
         })?;
         found.digest = at.hash;
+        found.health = LoopHealth::of(&state);
         found.acks = state
             .acks
             .into_iter()
@@ -64,6 +99,11 @@ impl Attribution {
     #[must_use]
     pub fn acks(&self) -> &BTreeSet<BugId> {
         &self.acks
+    }
+
+    /// How the loop is doing.
+    pub(crate) fn health(&self) -> &LoopHealth {
+        &self.health
     }
 
     /// The turn that is open.

@@ -77,6 +77,7 @@ pub struct CheckCx {
     tests: TestPaths,
     settings: Checks,
     planted: Result<Option<Planted>, CouldNot>,
+    convergence_n: u32,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -116,8 +117,10 @@ impl CheckCx {
             store.as_deref_mut().map_or(Ok(None), planted::read).map_err(|e| CouldNot::new(chain(&e)));
         let tests = TestPaths::new(&config.bug_hunt.test_globs);
         let (recorded, stored_base) = recorded(store);
+        let convergence_n = config.goals.convergence_n.get();
+        let settings = config.checks;
         let mut cx =
-            Self { repo, control, head, base: None, recorded, tests, settings: config.checks, planted };
+            Self { repo, control, head, base: None, recorded, tests, settings, planted, convergence_n };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -150,6 +153,11 @@ impl CheckCx {
     /// [`CouldNot`] for a record that cannot be used.
     pub(crate) fn planted(&self) -> Result<Option<&Planted>, CouldNot> {
         self.planted.as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
+    /// Clean ticks in a row that the operator's configuration asks for.
+    pub(crate) fn convergence_n(&self) -> usize {
+        usize::try_from(self.convergence_n).unwrap_or(usize::MAX)
     }
 
     /// The files of the commit that is judged, by path.

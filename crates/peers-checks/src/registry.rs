@@ -6,7 +6,7 @@ use peers_sys::{clock, digest, term, yaml};
 use crate::check::Check;
 use crate::checks::{
     bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, mutation_sample, no_secrets,
-    resolve_size, self_review, skip_reasons, three_class,
+    resolve_size, self_review, skip_reasons, streak, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -27,6 +27,8 @@ const REGISTRY: &[Check] = &[
     docs::PRESENT,
     docs::SECTIONS,
     docs::CONVERGED,
+    streak::CONVERGENCE,
+    streak::PEERS_HEALTHY,
 ];
 
 /// All checks.

@@ -6,6 +6,7 @@ mod history;
 mod no_secrets;
 mod self_review;
 mod sources;
+mod streak;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -183,8 +183,23 @@ pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
     reads_record: false,
 };
 
+/// `convergence`.
+pub const CONVERGENCE: CheckSpec = CheckSpec {
+    name: "convergence",
+    args: &[ArgSpec {
+        name: "n",
+        about: "Clean ticks in a row that are needed (default: `goals.convergence_n`)",
+        // Absent it is no number of its own.
+        kind: ArgKind::Number(0),
+    }],
+    reads_record: true,
+};
+
+/// `peers-healthy`.
+pub const PEERS_HEALTHY: CheckSpec = CheckSpec { name: "peers-healthy", args: &[], reads_record: true };
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 15] = [
+pub const CHECKS: [CheckSpec; 17] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -200,6 +215,8 @@ pub const CHECKS: [CheckSpec; 15] = [
     DOCS_PRESENT,
     DOCS_SECTIONS,
     DOCS_CONVERGED,
+    CONVERGENCE,
+    PEERS_HEALTHY,
 ];
 
 /// Their names.

@@ -323,7 +323,7 @@ keys! {
     pub struct GoalSettings: Default {
         /// Seconds for a gate that has no `timeout_s` of its own.
         timeout_s: NonZeroU32 = nz32(120),
-        /// Clean ticks in a row that a bug hunt asks for; nothing waits for them yet.
+        /// Clean ticks in a row that `check: convergence` asks for, which the mode `thorough` uses.
         convergence_n: NonZeroU32 = nz32(3),
         /// Stop when a watched gate was red so many ticks in a row; 0 = never.
         stuck_halt_after: u32 = 5,
@@ -343,7 +343,7 @@ keys! {
         strict_tree: bool = false,
     }
     gone {
-        "describe_convergence_n" => "this version has no describe mode yet; `convergence_n` counts clean ticks",
+        "describe_convergence_n" => "write it into the goal: `check: docs-converged`, `args: [--n, \"2\"]`",
         "stuck_progress_reset_gates" => "this version has no `stuck_progress_reset_gates` yet; `stuck_halt_after` sets how long a gate may stay red",
     }
 }

@@ -14,6 +14,7 @@ mod gates;
 mod host;
 mod ignore;
 mod init;
+mod modes;
 pub mod project;
 mod report;
 mod settings;

@@ -117,7 +117,7 @@ pub fn create(
     notices: &mut dyn FnMut(Notice),
 ) -> Result<Created, ScaffoldError> {
     let asked = asked::check(options, env)?;
-    let site = site::look(options, asked.spec.as_deref(), env)?;
+    let site = site::look(options, &asked, env)?;
     let mut filler = Filler::new(asked, env, notices);
     match site {
         Site::New { parent, name, path } => {

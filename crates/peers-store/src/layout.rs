@@ -10,6 +10,8 @@ pub mod store {
     pub const ACCEPTED: &str = "accepted.json";
     /// The accepted bytes.
     pub const ACCEPTED_DIR: &str = "accepted";
+    /// The files of accepted modes that have some for their gates.
+    pub const ACCEPTED_MODES: &str = "accepted/modes";
     /// Which repository this is.
     pub const PROJECT: &str = "project.json";
     /// Run records.
@@ -42,6 +44,8 @@ pub mod peers {
     pub const CONFIG: &str = "config.yaml";
     /// Goals.
     pub const GOALS: &str = "goals.yaml";
+    /// The modes that the goals were made from, for people.
+    pub const MODES_APPLIED: &str = "modes-applied.txt";
     /// Projection of the state.
     pub const STATE: &str = "state.json";
     /// Mirror of the journal.

@@ -11,4 +11,5 @@ pub(crate) mod no_secrets;
 pub(crate) mod resolve_size;
 pub(crate) mod self_review;
 pub(crate) mod skip_reasons;
+pub(crate) mod streak;
 pub(crate) mod three_class;

@@ -13,6 +13,7 @@ use peers_model::command::{Command, Step};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::{RunRequest, exit};
 use peers_run::boot;
+use peers_setup::detect::Language;
 use peers_setup::{
     self, Action, Agents, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
@@ -61,6 +62,12 @@ pub(crate) struct Args {
     /// Write the gates that `peers goals detect` proposes; if it finds none, write nothing and exit 1
     #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
     detect: bool,
+    /// Write the goals of these modes in place of the usual ones; `peers modes list` shows them
+    #[arg(long, value_name = "A,B", conflicts_with_all = ["upgrade", "uninstall"])]
+    modes: Option<String>,
+    /// Language of the project, if no file in it says so
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["upgrade", "uninstall"])]
+    lang: Option<Lang>,
     /// Write and commit TASK.md with this text, or the text of this file; every prompt names it
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["upgrade", "uninstall"])]
@@ -90,6 +97,14 @@ impl Args {
             (None, false) => Gates::Placeholder,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Lang {
+    Python,
+    Js,
+    Rust,
+    Go,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -127,7 +142,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
         say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
-        if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
+        // The reviews of a mode say what is to be done.
+        let asks = report.outcome != Outcome::Upgraded && !report.dry_run && args.modes.is_none();
+        if asks && !has_task(cx) {
             cx.out.talk(
                 "write what the agents should do into TASK.md at the top of the repository and commit it; goals only say when it is done",
             );
@@ -168,8 +185,14 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
             Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
-        language: None,
+        language: args.lang.map(|lang| match lang {
+            Lang::Python => Language::Python,
+            Lang::Js => Language::Js,
+            Lang::Rust => Language::Rust,
+            Lang::Go => Language::Go,
+        }),
         gates: args.gates(),
+        modes: args.modes.clone().map(|modes| vec![modes]),
         agents: match agents::named(&args.agents) {
             None if args.yes => Agents::Installed,
             named => named.map(Agents::Named).unwrap_or_default(),

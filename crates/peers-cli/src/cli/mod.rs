@@ -14,6 +14,7 @@ mod info;
 mod init;
 mod land;
 mod man;
+mod modes;
 mod prompt;
 mod replay;
 mod report;
@@ -114,6 +115,7 @@ enum Command {
     Doctor(doctor::Args),
     Verify(verify::Args),
     Goals(goals::Args),
+    Modes(modes::Args),
     Gates(gates::Args),
     Check(check::Args),
     BugHunt(bug_hunt::Args),
@@ -238,6 +240,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, cx),
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
+            Self::Modes(args) => modes::run(args, cx),
             Self::Gates(args) => gates::run(args, cx),
             Self::Check(args) => check::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),

@@ -17,6 +17,7 @@ mod events;
 mod list;
 mod logs;
 mod man;
+mod modes;
 mod new;
 mod peek;
 mod prune;
@@ -68,6 +69,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "info",
     "verify",
     "goals",
+    "gates",
     "check",
     "bug-hunt",
     "prompt",
@@ -176,6 +178,7 @@ enum Command {
     Replay(replay::Args),
     Doctor(doctor::Args),
     Service(service::Args),
+    Modes(modes::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -270,6 +273,7 @@ impl Command {
             | Self::Compare(_)
             | Self::Replay(_)
             | Self::Doctor(_)
+            | Self::Modes(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
@@ -306,6 +310,7 @@ impl Command {
             Self::Replay(args) => replay::run(args, ctl),
             Self::Doctor(args) => doctor::run(args, ctl),
             Self::Service(args) => service::run(args, ctl),
+            Self::Modes(args) => modes::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }

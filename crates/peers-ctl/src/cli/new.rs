@@ -67,10 +67,10 @@ pub(crate) struct Args {
     /// Write SPEC.md with this text, or the text of this file; for a project without a history
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     spec: Option<String>,
-    /// A file with a plan, for the mode `implement` (no mode is in this version)
+    /// A file with a plan, for the mode `implement` (not in this version)
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Modes (no mode is in this version)
+    /// Write the goals of these modes in place of the usual ones; `peers-ctl modes list` shows them
     #[arg(long, value_name = "A,B")]
     modes: Option<String>,
     /// Language of the project, if no file in it says so
@@ -481,7 +481,8 @@ impl Told<'_> {
                 .and_then(|dir| dir.stat(name))
                 .is_ok_and(|stat| stat.is_some())
         };
-        (!there("TASK.md") && !there("SPEC.md")).then(|| {
+        // The reviews of a mode say what is to be done.
+        (self.args.modes.is_none() && !there("TASK.md") && !there("SPEC.md")).then(|| {
             "write what the agents should do into TASK.md at the top, and commit it; goals only say when it is done"
                 .into()
         })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use peers_core::plan;
 use peers_model::command::Step;
 use peers_model::{exit, limits};
+use peers_modes::Merged;
 use peers_place::file_exit;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::{Env, expand_home};
@@ -22,30 +23,25 @@ const IMPLEMENT: &str = "implement";
 pub(super) struct Asked {
     /// The text of `SPEC.md`.
     pub(super) spec: Option<String>,
+    /// What its modes ask for.
+    pub(super) modes: Option<Merged>,
 }
 
 /// Refuses what cannot be meant. Reads the files that were named.
 pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, ScaffoldError> {
-    let ProjectOptions { spec, plan, modes, .. } = options;
+    let ProjectOptions { spec, plan, modes, language, .. } = options;
     if plan.is_some() && spec.is_some() {
         return Err(usage("--plan and --spec exclude each other", "a plan says what to do"));
     }
-    let modes = modes.as_deref().map(names).transpose()?.unwrap_or_default();
-    let implement = modes.iter().any(|mode| mode == IMPLEMENT);
+    let names = modes.as_deref().map(peers_modes::names).transpose()?.unwrap_or_default();
+    let implement = names.iter().any(|mode| mode == IMPLEMENT);
     if implement && plan.is_none() {
         return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
     if let Some(path) = plan {
         check_plan(path)?;
     }
-    if !modes.is_empty() {
-        let named: Vec<_> = modes.iter().map(|name| format!("`{}`", term::line(name, 60))).collect();
-        return Err(ScaffoldError::refused(
-            exit::INVALID,
-            format!("there is no mode {}; this version has none yet", named.join(", ")),
-            "leave `--modes` out: goals are written into .peers/goals.yaml",
-        ));
-    }
+    let modes = super::super::modes::merged(modes.as_deref(), *language, None, env)?.map(|(modes, _)| modes);
     if plan.is_some() {
         return Err(usage(
             "--plan goes with the mode `implement`, which this version does not have yet",
@@ -53,22 +49,7 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
         ));
     }
     let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
-    Ok(Asked { spec })
-}
-
-/// The names of modes in `a,b` and lists of it.
-fn names(words: &[String]) -> Result<Vec<String>, ScaffoldError> {
-    let names: Vec<String> = words
-        .iter()
-        .flat_map(|word| word.split(','))
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect();
-    if names.is_empty() {
-        return Err(usage("--modes names no mode", "leave it out"));
-    }
-    Ok(names)
+    Ok(Asked { spec, modes })
 }
 
 fn check_plan(path: &Path) -> Result<(), ScaffoldError> {

@@ -91,7 +91,7 @@ fn an_identity_is_written_only_where_none_is_inherited() {
     for inherited in [None, Some(who)] {
         let world = world();
         let projects = SafeDir::open_shared(world.dir("projects")).unwrap();
-        let asked = asked::Asked { spec: None };
+        let asked = asked::Asked { spec: None, modes: None };
         let mut ignored = |_| {};
         let mut filler = Filler::of(asked, &world.env, &mut ignored, inherited.clone());
         let aside = Aside::make(&projects, "a".as_ref()).unwrap();
@@ -340,7 +340,7 @@ fn row_41_a_plan_goes_with_the_mode_implement_alone() {
         "{code} {text}"
     );
     let (code, text) = with(Some(&plan), Some("implement"), None);
-    assert!(code == exit::INVALID && text.contains("there is no mode `implement`"), "{code} {text}");
+    assert!(code == exit::INVALID && text.contains("unknown mode `implement`"), "{code} {text}");
 
     std::fs::write(&plan, good.replace("acceptance: true", "surfaces: web").replace("- touches: b", ""))
         .unwrap();
@@ -366,7 +366,16 @@ fn row_42_modes_that_are_none_are_refused() {
     world.init(&path);
     for (modes, code, says) in [
         (",, ,", exit::USAGE, "--modes names no mode"),
-        ("audit,thorough", exit::INVALID, "there is no mode `audit`, `thorough`; this version has none yet"),
+        (
+            "describe,audit",
+            exit::USAGE,
+            "the mode `describe` stacks with no other, and `audit` was asked for too",
+        ),
+        (
+            "adit",
+            exit::INVALID,
+            "unknown mode `adit`; available: audit, audit-deep, describe, document, thorough",
+        ),
     ] {
         let asked = ProjectOptions { modes: Some(vec![modes.to_owned()]), ..options(&world, "repo") };
         assert_eq!(refused(&world, &asked), (code, says.to_owned()), "{modes}");
