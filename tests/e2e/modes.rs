@@ -188,6 +188,51 @@ fn padded_documents_are_refused() {
     world.peers(&["check", "docs-present"]).exits(1).out_has("stand there already");
 }
 
+const MAPS: [&str; 2] = ["summaries-cross-review", "architecture-cross-review"];
+
+/// The turn that makes the map, with this summary for each entry.
+fn map_the_shop(summary: &str) -> Value {
+    let peers = program().display().to_string();
+    let architecture =
+        "# Shop\n\n[[shop.price]] adds up what somebody buys, and [[shop.login]] knows who it is.\n";
+    json!([
+        {"shell": format!("'{peers}' codemap refresh && sed -i 's/summary: \"\"/summary: \"{summary}\"/' CODEMAP.yaml && '{peers}' agents-doc")},
+        {"write": {"path": "ARCHITECTURE.md", "text": architecture}},
+        {"handoff": "Map the shop"},
+    ])
+}
+
+fn mapping(summary: &str) -> World {
+    let world = flawed();
+    world.peers(&["init", "--modes", "document"]).exits(0);
+    let (again, doubt) = (reviews(&MAPS, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
+    script(&world, "ann", &json!([doubt, map_the_shop(summary), again]));
+    script(&world, "ben", &json!([doubt, again]));
+    world.accept_config("");
+    world
+}
+
+#[test]
+fn a_map_is_made_and_agreed_on_in_seven_turns() {
+    let world = mapping("Says what this part of the shop does");
+    let ticks = complete(&world);
+    assert!(ticks <= 7, "{ticks}");
+    world.peers(&["codemap", "refresh", "--check"]).exits(0).out_has("is up to date");
+    world.peers(&["agents-doc", "--check", "--json"]).exits(0).json("peers.agents-doc/1");
+    // Whoever changes the code has to change the map.
+    world.write("shop/price.py", "def total(prices, rate):\n    return sum(prices) * rate\n");
+    world.commit("A rate");
+    let json = world.peers(&["codemap", "refresh", "--check", "--json"]).exits(1).json("peers.codemap/1");
+    assert_eq!(json["stale"], json!(["shop.price.total"]));
+}
+
+#[test]
+fn a_map_whose_summaries_say_nothing_is_refused() {
+    let world = mapping("TBD");
+    world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
+    assert_eq!(red(&world), ["codemap-summaries-complete"]);
+}
+
 #[test]
 fn row_42_modes_that_do_not_stack_or_do_not_exist_leave_nothing_behind() {
     let world = World::repo();
@@ -325,14 +370,8 @@ fn every_command_of_the_pages_about_audits_works_as_it_stands_there() {
 
 #[test]
 fn every_command_of_the_pages_about_documents_works_as_it_stands_there() {
-    let map = "entries:\n- {id: shop.price.total, kind: function, file: shop/price.py, line: 1, signature: total(prices), summary: Adds up all the prices of a shop}\n";
-    let first = json!([
-        {"write": {"path": "CODEMAP.yaml", "text": map}},
-        {"write": {"path": "ARCHITECTURE.md", "text": document(&["Overview", "Subsystem map"], false)}},
-        {"handoff": "Map the shop"},
-    ]);
-    let goals = ["summaries-cross-review", "architecture-cross-review"];
-    let (again, doubt) = (reviews(&goals, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
+    let first = map_the_shop("Says what this part of the shop does");
+    let (again, doubt) = (reviews(&MAPS, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
     let world = flawed();
     agents(&world, &json!([doubt, first, again]), &json!([doubt, again]));
     pasted(&world, include_str!("../../docs/modes/document.md"));

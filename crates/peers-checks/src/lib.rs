@@ -8,6 +8,7 @@ mod attribution;
 pub mod bug_hunt;
 mod check;
 mod checks;
+pub mod codemap;
 mod cx;
 mod ledger;
 mod manifests;

@@ -5,8 +5,8 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, mutation_sample, no_secrets,
-    resolve_size, self_review, skip_reasons, streak, three_class,
+    bug_ledger, codemap, commented_code, deps_justified, docs, idle, mock_in_impl, mutation_sample,
+    no_secrets, resolve_size, self_review, skip_reasons, streak, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -27,6 +27,12 @@ const REGISTRY: &[Check] = &[
     docs::PRESENT,
     docs::SECTIONS,
     docs::CONVERGED,
+    codemap::GROUNDED,
+    codemap::SIGNATURES,
+    codemap::COMPLETE,
+    codemap::SUMMARIES,
+    codemap::AGENTS_IN_SYNC,
+    codemap::ARCHITECTURE,
     streak::CONVERGENCE,
     streak::PEERS_HEALTHY,
 ];

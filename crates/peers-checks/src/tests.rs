@@ -1,6 +1,7 @@
 //! Against real repositories and a real store.
 
 mod bug_ledger;
+mod codemap;
 mod cx;
 mod history;
 mod no_secrets;

@@ -183,6 +183,29 @@ pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
     reads_record: false,
 };
 
+/// `codemap-grounded`.
+pub const CODEMAP_GROUNDED: CheckSpec =
+    CheckSpec { name: "codemap-grounded", args: &[], reads_record: false };
+
+/// `codemap-signatures`.
+pub const CODEMAP_SIGNATURES: CheckSpec =
+    CheckSpec { name: "codemap-signatures", args: &[], reads_record: false };
+
+/// `codemap-complete`.
+pub const CODEMAP_COMPLETE: CheckSpec =
+    CheckSpec { name: "codemap-complete", args: &[], reads_record: false };
+
+/// `codemap-summaries`.
+pub const CODEMAP_SUMMARIES: CheckSpec =
+    CheckSpec { name: "codemap-summaries", args: &[], reads_record: false };
+
+/// `agents-in-sync`.
+pub const AGENTS_IN_SYNC: CheckSpec = CheckSpec { name: "agents-in-sync", args: &[], reads_record: false };
+
+/// `architecture-grounded`.
+pub const ARCHITECTURE_GROUNDED: CheckSpec =
+    CheckSpec { name: "architecture-grounded", args: &[], reads_record: false };
+
 /// `convergence`.
 pub const CONVERGENCE: CheckSpec = CheckSpec {
     name: "convergence",
@@ -199,7 +222,7 @@ pub const CONVERGENCE: CheckSpec = CheckSpec {
 pub const PEERS_HEALTHY: CheckSpec = CheckSpec { name: "peers-healthy", args: &[], reads_record: true };
 
 /// All checks.
-pub const CHECKS: [CheckSpec; 17] = [
+pub const CHECKS: [CheckSpec; 23] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -215,6 +238,12 @@ pub const CHECKS: [CheckSpec; 17] = [
     DOCS_PRESENT,
     DOCS_SECTIONS,
     DOCS_CONVERGED,
+    CODEMAP_GROUNDED,
+    CODEMAP_SIGNATURES,
+    CODEMAP_COMPLETE,
+    CODEMAP_SUMMARIES,
+    AGENTS_IN_SYNC,
+    ARCHITECTURE_GROUNDED,
     CONVERGENCE,
     PEERS_HEALTHY,
 ];

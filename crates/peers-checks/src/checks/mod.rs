@@ -1,6 +1,7 @@
 //! One file for each check.
 
 pub(crate) mod bug_ledger;
+pub(crate) mod codemap;
 pub(crate) mod commented_code;
 pub(crate) mod deps_justified;
 pub(crate) mod docs;

@@ -3,6 +3,7 @@
 mod ack;
 mod bug_hunt;
 mod check;
+mod codemap;
 mod completions;
 mod deinit;
 mod demo;
@@ -117,6 +118,8 @@ enum Command {
     Goals(goals::Args),
     Modes(modes::Args),
     Gates(gates::Args),
+    Codemap(codemap::Args),
+    AgentsDoc(codemap::AgentsArgs),
     Check(check::Args),
     BugHunt(bug_hunt::Args),
     Report(report::Args),
@@ -242,6 +245,8 @@ impl Command {
             Self::Goals(args) => goals::run(args, cx),
             Self::Modes(args) => modes::run(args, cx),
             Self::Gates(args) => gates::run(args, cx),
+            Self::Codemap(args) => codemap::run(args, cx),
+            Self::AgentsDoc(args) => codemap::agents(args, cx),
             Self::Check(args) => check::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),
             Self::Report(args) => report::run(args, cx),

@@ -70,6 +70,8 @@ const OF_ONE_LOOP: &[&str] = &[
     "verify",
     "goals",
     "gates",
+    "codemap",
+    "agents-doc",
     "check",
     "bug-hunt",
     "prompt",
