@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use peers_code::{CodeMap, Entry, Kind, Listed, MAX_BYTES, Outlines, is_source};
 use peers_git::GitError;
+use peers_model::CommitId;
 use peers_sys::{term, yaml};
 use serde::Deserialize;
 
@@ -78,13 +79,13 @@ pub(crate) fn text_at(cx: &CheckCx, path: &str, most: usize) -> Result<Result<St
     Ok(String::from_utf8(blob.bytes).map_err(|_| "is not UTF-8".to_owned()))
 }
 
-/// The public surface at the commit that is judged.
+/// The public surface at a commit.
 ///
 /// # Errors
 /// [`CouldNot`] for a commit that cannot be read.
-pub(crate) fn real(cx: &CheckCx) -> Result<CodeMap, CouldNot> {
+pub(crate) fn real(cx: &CheckCx, commit: &CommitId) -> Result<CodeMap, CouldNot> {
     let roots = &cx.settings().layout;
-    let files = cx.files()?.into_iter();
+    let files = cx.facts()?.list_tree(commit).map_err(|e| CouldNot::git("list the files", &e))?.into_iter();
     let files: Vec<Listed> = files
         .filter(|file| REGULAR.contains(&file.mode) && is_source(&file.path, roots))
         .map(|file| Listed { path: file.path, content: file.id })
@@ -127,7 +128,7 @@ pub fn refresh(cx: &CheckCx, before: Option<&str>) -> Result<Refreshed, CouldNot
         .map_err(|why| CouldNot { what: format!("{MAP}: {why}"), hint: hint() })?;
     let before: BTreeMap<String, Said> =
         before.unwrap_or_default().into_iter().map(|said| (said.id.clone(), said)).collect();
-    let map = real(cx)?;
+    let map = real(cx, cx.head())?;
     let mut out = Refreshed {
         text: String::new(),
         entries: map.entries.len(),

@@ -5,8 +5,8 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    bug_ledger, codemap, commented_code, deps_justified, docs, idle, mock_in_impl, mutation_sample,
-    no_secrets, resolve_size, self_review, skip_reasons, streak, three_class,
+    api_stable, bug_ledger, codemap, commented_code, deps_justified, docs, idle, mock_in_impl,
+    mutation_sample, no_secrets, resolve_size, self_review, skip_reasons, streak, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -27,6 +27,7 @@ const REGISTRY: &[Check] = &[
     docs::PRESENT,
     docs::SECTIONS,
     docs::CONVERGED,
+    api_stable::CHECK,
     codemap::GROUNDED,
     codemap::SIGNATURES,
     codemap::COMPLETE,

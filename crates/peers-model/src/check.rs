@@ -183,6 +183,17 @@ pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
     reads_record: false,
 };
 
+/// `api-stable`.
+pub const API_STABLE: CheckSpec = CheckSpec {
+    name: "api-stable",
+    args: &[ArgSpec {
+        name: "additions",
+        about: "Whether new names have to be announced too (default: announce)",
+        kind: ArgKind::OneOf(&["allow", "announce"]),
+    }],
+    reads_record: false,
+};
+
 /// `codemap-grounded`.
 pub const CODEMAP_GROUNDED: CheckSpec =
     CheckSpec { name: "codemap-grounded", args: &[], reads_record: false };
@@ -222,7 +233,7 @@ pub const CONVERGENCE: CheckSpec = CheckSpec {
 pub const PEERS_HEALTHY: CheckSpec = CheckSpec { name: "peers-healthy", args: &[], reads_record: true };
 
 /// All checks.
-pub const CHECKS: [CheckSpec; 23] = [
+pub const CHECKS: [CheckSpec; 24] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -238,6 +249,7 @@ pub const CHECKS: [CheckSpec; 23] = [
     DOCS_PRESENT,
     DOCS_SECTIONS,
     DOCS_CONVERGED,
+    API_STABLE,
     CODEMAP_GROUNDED,
     CODEMAP_SIGNATURES,
     CODEMAP_COMPLETE,

@@ -76,7 +76,7 @@ fn judge(cx: &CheckCx, find: fn(&Both) -> Vec<Finding>) -> Result<Report, CouldN
         Ok(said) => said,
         Err(why) => return Ok(no_map(&why)),
     };
-    let map = codemap::real(cx)?;
+    let map = codemap::real(cx, cx.head())?;
     if map.entries.is_empty() && map.unreadable.is_empty() {
         return Ok(crate::scan::nothing_to_scan(cx, 0)
             .unwrap_or_else(|| Report::new(Verdict::Fail, "no source file: nothing to compare with")));

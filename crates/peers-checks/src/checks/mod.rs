@@ -1,5 +1,6 @@
 //! One file for each check.
 
+pub(crate) mod api_stable;
 pub(crate) mod bug_ledger;
 pub(crate) mod codemap;
 pub(crate) mod commented_code;

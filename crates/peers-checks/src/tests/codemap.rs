@@ -48,7 +48,7 @@ fn row_34_each_entry_is_there_of_its_kind_in_its_file_at_its_line() {
     for (path, text, id) in SOURCES {
         let (world, map) = mapped(path, text);
         assert_eq!(verdict(&world, "codemap-grounded"), Pass, "{path}");
-        let line = if path.ends_with(".go") { 3 } else { 1 };
+        let line = if text.starts_with("package") { 3 } else { 1 };
         let at = |was: &str, is: &str| {
             assert!(map.contains(was), "{was}: {map}");
             world.commit("edited", &[(MAP, &map.replace(was, is))]);
@@ -94,6 +94,40 @@ fn row_35_parameters_agree_and_nothing_public_is_left_out() {
     let (world, map) = mapped(SOURCES[0].0, SOURCES[0].1);
     world.commit("more", &[(SOURCES[0].0, "def total(a, c):\n    return a\n")]);
     assert_eq!(refresh(&world.cx(), Some(&map)).unwrap().stale, ["shop.price.total"]);
+}
+
+#[test]
+fn row_21_a_name_that_goes_or_changes_is_announced() {
+    for (path, text, id) in SOURCES {
+        let mut world = World::new();
+        world.commit("source", &[(path, text)]);
+        world.base_here();
+        assert_eq!(verdict(&world, "api-stable"), Pass, "{path}");
+        let fewer = text
+            .replace(", b: u8", "")
+            .replace(", b: number", "")
+            .replace(", b int", "")
+            .replace(", b)", ")");
+        let other = text.replace("total", "sum").replace("Total", "Sum");
+        for (now, due) in [(fewer, vec!["changed"]), (other, vec!["removed", "added"])] {
+            world.commit("change", &[(path, &now)]);
+            assert_eq!(kinds(&world.check("api-stable")), due, "{path}: {now}");
+        }
+        let allowed = world.check_with("api-stable", &["--additions", "allow"]);
+        assert_eq!(kinds(&allowed), ["removed"], "{path}");
+        let name = id.rsplit('.').next().unwrap();
+        world.commit(&format!("Say so\n\nBreaking-API: {id}: no\n"), &[]);
+        assert_eq!(kinds(&world.check("api-stable")).len(), 2, "{path}: that says nothing");
+        world.commit(&format!("Say so\n\nBreaking-API: {name}: call sum instead of it\n"), &[]);
+        assert_eq!(kinds(&world.check("api-stable")), ["added"], "{path}");
+    }
+}
+
+#[test]
+fn row_22_without_a_base_the_surface_of_before_is_not_known() {
+    let world = World::new();
+    world.commit("source", &[(SOURCES[0].0, SOURCES[0].1)]);
+    assert_eq!(world.without_store("api-stable").report.verdict, Verdict::Error);
 }
 
 #[test]
