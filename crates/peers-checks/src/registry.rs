@@ -5,8 +5,8 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size,
-    self_review, skip_reasons, three_class,
+    bug_ledger, checkoff, commented_code, contracts, deps_justified, docs, idle, mock_in_impl, no_secrets,
+    notes, plan, resolve_size, self_review, skip_reasons, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -26,6 +26,19 @@ const REGISTRY: &[Check] = &[
     docs::PRESENT,
     docs::SECTIONS,
     docs::CONVERGED,
+    plan::COMPLETE,
+    plan::PRESERVED,
+    plan::TRACEABLE,
+    plan::BLOCKS,
+    contracts::CONTRACTS,
+    contracts::ACCEPTANCE,
+    contracts::E2E,
+    checkoff::CHECK,
+    notes::DELIVERY,
+    notes::CONCERNS,
+    notes::HONESTY,
+    notes::HONESTY_EXTRA,
+    notes::BLIND,
 ];
 
 /// All checks.

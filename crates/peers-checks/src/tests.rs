@@ -4,6 +4,7 @@ mod bug_ledger;
 mod cx;
 mod history;
 mod no_secrets;
+mod plan;
 mod self_review;
 mod sources;
 

@@ -5,6 +5,7 @@ use peers_model::{Timestamp, limits};
 use peers_sys::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
+use crate::contracts::Pins;
 use crate::disk::{Area, Disk};
 use crate::store::StoreError;
 use crate::{json, layout};
@@ -26,6 +27,9 @@ pub struct Accepted {
     pub by: String,
     /// Why.
     pub note: Option<String>,
+    /// What of a plan is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contracts: Option<Pins>,
 }
 
 /// The digests of a pair of files.
@@ -95,11 +99,14 @@ pub fn write<D: Disk>(
     by: &str,
     note: Option<&str>,
 ) -> Result<Accepted, StoreError> {
-    match read(disk) {
-        Ok(_) => {}
+    let contracts = match read(disk) {
+        Ok(known) => known.and_then(|known| known.contracts),
         Err(error @ StoreError::Newer { .. }) => return Err(error),
-        Err(_damaged) => keep_aside(disk, layout::store::ACCEPTED)?,
-    }
+        Err(_damaged) => {
+            keep_aside(disk, layout::store::ACCEPTED)?;
+            None
+        }
+    };
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
         let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
         if disk.read(Area::Store, &path, limits::CONFIG).is_err() {
@@ -114,14 +121,28 @@ pub fn write<D: Disk>(
         at,
         by: by.to_owned(),
         note: note.map(str::to_owned),
+        contracts,
     };
-    let bytes = serde_json::to_vec_pretty(&accepted).map_err(|e| StoreError::File {
+    publish(disk, &accepted)?;
+    Ok(accepted)
+}
+
+/// Pins what is frozen of a plan, beside what was accepted.
+pub(crate) fn pin<D: Disk>(disk: &mut D, pins: Pins) -> Result<(), StoreError> {
+    let Some(accepted) = read(disk)? else {
+        let what = "is missing, so nothing can be frozen beside it".to_owned();
+        return Err(StoreError::File { path: layout::store::ACCEPTED.into(), what, remedy: Some(REMEDY) });
+    };
+    publish(disk, &Accepted { contracts: Some(pins), ..accepted })
+}
+
+fn publish<D: Disk>(disk: &mut D, accepted: &Accepted) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec_pretty(accepted).map_err(|e| StoreError::File {
         path: layout::store::ACCEPTED.into(),
         what: format!("cannot be written: {e}"),
         remedy: None,
     })?;
-    disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?;
-    Ok(accepted)
+    Ok(disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?)
 }
 
 fn keep_aside<D: Disk>(disk: &mut D, path: &str) -> Result<(), StoreError> {

@@ -151,7 +151,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
         &[
             (
                 "op",
-                "accepted|budget-reset|budget-set|resumed|ack|store-attached|undone|landed|moving|moved",
+                "accepted|budget-reset|budget-set|resumed|ack|store-attached|undone|landed|moving|moved|contract",
                 "What; the other fields depend on it.",
             ),
             ("by", "text", "Login name."),
