@@ -68,7 +68,7 @@ impl Audience {
         Self { show: Rc::clone(&self.show), round: Round { done, ..self.round } }
     }
 
-    fn show(&self) -> Show {
+    pub(crate) fn show(&self) -> Show {
         let show = Rc::clone(&self.show);
         Box::new(move |progress| (show.borrow_mut())(progress))
     }

@@ -13,6 +13,7 @@ mod info;
 mod init;
 mod land;
 mod man;
+mod plan;
 mod prompt;
 mod replay;
 mod report;
@@ -71,6 +72,8 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "peek",
     "review",
     "compare",
+    "amend",
+    "ack-block",
     "service",
 ];
 
@@ -114,6 +117,7 @@ enum Command {
     Verify(verify::Args),
     Goals(goals::Args),
     Check(check::Args),
+    Plan(plan::Args),
     BugHunt(bug_hunt::Args),
     Report(report::Args),
     Replay(replay::Args),
@@ -237,6 +241,7 @@ impl Command {
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
             Self::Check(args) => check::run(args, cx),
+            Self::Plan(args) => plan::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),
             Self::Report(args) => report::run(args, cx),
             Self::Replay(args) => replay::run(args, cx),

@@ -1,8 +1,7 @@
 //! What was asked for, before the target is looked at.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use peers_core::plan;
 use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_place::file_exit;
@@ -12,6 +11,7 @@ use peers_sys::term;
 
 use super::super::ScaffoldError;
 use super::super::error::shown;
+use super::super::frozen::{Planned, parent};
 use super::ProjectOptions;
 
 /// The mode that goes with a plan.
@@ -22,6 +22,8 @@ const IMPLEMENT: &str = "implement";
 pub(super) struct Asked {
     /// The text of `SPEC.md`.
     pub(super) spec: Option<String>,
+    /// The plan that is frozen.
+    pub(super) planned: Option<Planned>,
 }
 
 /// Refuses what cannot be meant. Reads the files that were named.
@@ -35,10 +37,12 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
     if implement && plan.is_none() {
         return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
-    if let Some(path) = plan {
-        check_plan(path)?;
+    if implement && modes.len() > 1 {
+        return Err(usage("the mode `implement` goes with no other mode", "`--modes implement`"));
     }
-    if !modes.is_empty() {
+    let planned = plan.as_deref().map(Planned::read).transpose()?;
+    let planned = planned.map(|planned| Planned { at_base: options.at_base.clone(), ..planned });
+    if !modes.is_empty() && !implement {
         let named: Vec<_> = modes.iter().map(|name| format!("`{}`", term::line(name, 60))).collect();
         return Err(ScaffoldError::refused(
             exit::INVALID,
@@ -46,14 +50,11 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
             "leave `--modes` out: goals are written into .peers/goals.yaml",
         ));
     }
-    if plan.is_some() {
-        return Err(usage(
-            "--plan goes with the mode `implement`, which this version does not have yet",
-            "the plan has no errors; `--spec` writes a text into SPEC.md",
-        ));
+    if plan.is_some() && !implement {
+        return Err(usage("--plan goes with the mode `implement`", "`--modes implement`"));
     }
     let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
-    Ok(Asked { spec })
+    Ok(Asked { spec, planned })
 }
 
 /// The names of modes in `a,b` and lists of it.
@@ -69,30 +70,6 @@ fn names(words: &[String]) -> Result<Vec<String>, ScaffoldError> {
         return Err(usage("--modes names no mode", "leave it out"));
     }
     Ok(names)
-}
-
-fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
-    let (dir, name) = parent(path).ok_or_else(|| no_plan(path))?;
-    let bytes = match SafeDir::open_shared(&dir).and_then(|dir| dir.read(&name, limits::CONFIG)) {
-        Ok(bytes) => bytes,
-        Err(FileError::NotFound { .. }) => return Err(no_plan(path)),
-        Err(error @ FileError::TooLarge { .. }) => {
-            return Err(invalid(path, &[plan::Problem { line: 1, message: error.to_string() }]));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let errors = plan::parse(&bytes).errors;
-    if errors.is_empty() { Ok(()) } else { Err(invalid(path, &errors)) }
-}
-
-/// The file is no plan: all that is wrong with it.
-fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
-    let lines: Vec<_> = errors
-        .iter()
-        .map(|error| format!("line {}: {}", error.line, term::line(&error.message, 300)))
-        .collect();
-    let message = format!("{} is not a valid plan: {}", shown(path), lines.join("; "));
-    ScaffoldError::plain(exit::INVALID, message)
 }
 
 /// The text itself that was given with `option`, or that of the file which it names.
@@ -134,20 +111,9 @@ fn usage(why: impl Into<String>, hint: impl Into<Step>) -> ScaffoldError {
     ScaffoldError::refused(exit::USAGE, why, hint)
 }
 
-fn no_plan(path: &Path) -> ScaffoldError {
-    usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
-}
-
 fn no_file(option: &str, path: &Path) -> ScaffoldError {
     usage(
         format!("{} does not exist", shown(path)),
         format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )
-}
-
-/// The directory of a file and its name in there.
-fn parent(path: &Path) -> Option<(PathBuf, std::ffi::OsString)> {
-    let name = path.file_name()?.to_owned();
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some((dir.to_owned(), name))
 }

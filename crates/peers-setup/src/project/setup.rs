@@ -54,6 +54,7 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         gates: options.gates.clone(),
         agents: options.agents.clone(),
         task: options.task.clone(),
+        plan: options.planned.clone(),
         settings: options.settings.clone(),
         ..InitOptions::default()
     }
