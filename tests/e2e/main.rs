@@ -40,5 +40,6 @@ mod ctl_stop;
 mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
+mod gates_test;
 mod scenarios;
 mod support;

@@ -68,6 +68,10 @@ impl Audience {
         Self { show: Rc::clone(&self.show), round: Round { done, ..self.round } }
     }
 
+    pub(crate) fn round(&self) -> Round {
+        self.round
+    }
+
     pub(crate) fn show(&self) -> Show {
         let show = Rc::clone(&self.show);
         Box::new(move |progress| (show.borrow_mut())(progress))
@@ -285,6 +289,11 @@ impl Bench {
             operators: Operators::of(place),
             homes,
         })
+    }
+
+    /// No kept answer is taken.
+    pub(crate) fn ask_anew(&self) {
+        self.site.ask_anew();
     }
 
     /// A private directory for whoever needs one.

@@ -406,21 +406,11 @@ fn accepted_config(disk: &mut FsDisk) -> Option<Config> {
 
 /// The commit that a name of the command line means.
 fn named(repo: Option<&PeerRepo>, name: &str) -> Result<CommitId, CouldNot> {
-    if let Ok(id) = CommitId::new(name.to_ascii_lowercase()) {
-        return Ok(id);
-    }
-    let candidates = if name.starts_with("refs/") {
-        vec![name.to_owned()]
-    } else {
-        vec![format!("refs/heads/{name}"), format!("refs/tags/{name}"), format!("refs/remotes/{name}")]
+    let found = match (repo, CommitId::new(name.to_ascii_lowercase())) {
+        (_, Ok(id)) => Some(id),
+        (Some(repo), Err(_)) => repo.facts().named(name).ok().flatten(),
+        (None, Err(_)) => None,
     };
-    let facts = repo.map(PeerRepo::facts);
-    let found = facts.iter().find_map(|facts| {
-        if name == "HEAD" {
-            return facts.head().ok().map(|head| head.commit);
-        }
-        candidates.iter().find_map(|full| facts.reference(full).ok().flatten())
-    });
     found.ok_or_else(|| {
         CouldNot::with(
             format!("`{}` names no commit", term::line(name, 80)),

@@ -134,19 +134,23 @@ fn mutation(node: Node<'_>, text: &str, grammar: Grammar) -> Option<Mutation> {
         }
         _ => return None,
     };
-    let around = if at == node { one_line(text_of(node, text)) } else { shown(node, text) };
-    let changed = {
-        let (start, end) = (at.start_byte() - node.start_byte(), at.end_byte() - node.start_byte());
-        let whole = text_of(node, text);
-        let (before, after) = (whole.get(..start)?, whole.get(end..)?);
-        one_line(&first_line(&format!("{before}{with}{after}")))
-    };
-    let shown = format!("{} -> {changed}", first_line(&around));
+    // A number of its own says little, and the first line of much code nothing.
+    let alone = matches!(kind, MutationKind::Number | MutationKind::Boolean);
+    let parent = alone.then(|| node.parent()).flatten();
+    let shown = parent.and_then(|parent| shown(parent, at, &with, text));
+    let shown = shown
+        .or_else(|| self::shown(node, at, &with, text))
+        .unwrap_or_else(|| format!("{} -> {with}", one_line(&first_line(text_of(at, text)))));
     Some(Mutation { kind, line: line(at), range: at.byte_range(), with, shown })
 }
 
-fn shown(node: Node<'_>, text: &str) -> String {
-    one_line(&first_line(text_of(node, text)))
+/// The code around a change, before and after it, in one line; nothing where that line is the same.
+fn shown(around: Node<'_>, at: Node<'_>, with: &str, text: &str) -> Option<String> {
+    let whole = text_of(around, text);
+    let (start, end) = (at.start_byte() - around.start_byte(), at.end_byte() - around.start_byte());
+    let changed = format!("{}{with}{}", whole.get(..start)?, whole.get(end..)?);
+    let (before, after) = (one_line(&first_line(whole)), one_line(&first_line(&changed)));
+    (before != after).then(|| format!("{before} -> {after}"))
 }
 
 fn first_line(text: &str) -> String {

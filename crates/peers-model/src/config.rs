@@ -16,7 +16,7 @@ use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
-pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, variable};
+pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, sha256, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::ToolSpec;
 pub use values::{PositiveUsd, Rate};
@@ -39,8 +39,11 @@ const LAYOUT: Shape = Shape::List {
     least: 0,
     most: 100,
 };
-const DIGESTS: Shape =
-    Shape::List { of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), ..TEXT }), least: 0, most: 1000 };
+const DIGESTS: Shape = Shape::List {
+    of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), wrong: Some(sha256), ..TEXT }),
+    least: 0,
+    most: 1000,
+};
 const SETUP_GLOBS: Shape = Shape::List {
     of: &Shape::Text(Text { wrong: Some(crate::goal::glob), ..FILLED }),
     least: 0,

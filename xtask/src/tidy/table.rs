@@ -210,6 +210,7 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &[
             "peers-model",
             "peers-core",
+            "peers-code",
             "peers-tools",
             "peers-sys",
             "peers-git",

@@ -8,6 +8,7 @@ mod deinit;
 mod demo;
 mod doctor;
 mod fake_peer;
+mod gates;
 mod goals;
 mod info;
 mod init;
@@ -116,6 +117,7 @@ enum Command {
     Doctor(doctor::Args),
     Verify(verify::Args),
     Goals(goals::Args),
+    Gates(gates::Args),
     Check(check::Args),
     Plan(plan::Args),
     BugHunt(bug_hunt::Args),
@@ -240,6 +242,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, cx),
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
+            Self::Gates(args) => gates::run(args, cx),
             Self::Check(args) => check::run(args, cx),
             Self::Plan(args) => plan::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),

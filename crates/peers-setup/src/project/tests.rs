@@ -381,7 +381,7 @@ fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
     new(&world, &asked("exit 1")).unwrap();
     assert_eq!(git(&path, &["status", "--porcelain"]), "");
     assert_eq!(git(&path, &["show", "HEAD:PLAN.md"]), text.trim_end());
-    let store = world.store(&path);
+    let store = world.place(&path).store_dir().to_owned();
     let stored = |name: &str| std::fs::read_to_string(store.join("contracts").join(name)).unwrap();
     assert_eq!(stored("PLAN.original.md"), text);
     assert_eq!(stored("acceptance.sh"), "#!/bin/sh\nset -e\ncargo test\n");
@@ -392,7 +392,7 @@ fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
         assert!(journal.contains(part), "{part}: {journal}");
     }
     for copy in ["PLAN.original.md", "contracts/acceptance.sh", "contracts/e2e.sh", "contracts/files/tests/a.rs"] {
-        assert_eq!(mode(&path.join(".peers").join(copy)) & 0o777, 0o444, "{copy}");
+        assert_eq!(mode(path.join(".peers").join(copy)) & 0o777, 0o444, "{copy}");
     }
     // Another plan is no reason to lose the one that is there.
     let other = world.repo("projects/other");
