@@ -41,5 +41,6 @@ mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
 mod gates_test;
+mod plan;
 mod scenarios;
 mod support;

@@ -63,7 +63,11 @@ pub fn ack_block(place: &Place, by: &str, step: StepId, reason: &str) -> Result<
         .and_then(|repo| repo.commit_paths(&[PLAN], &message, &author).map_err(|e| chain(&e)));
     drop(lock);
     committed.map(drop).map_err(|why| {
-        Finding::new(exit::BUG, format!("recorded and marked, but {PLAN} is not committed: {why}"), "commit it yourself")
+        Finding::new(
+            exit::BUG,
+            format!("recorded and marked, but {PLAN} is not committed: {why}"),
+            "commit it yourself",
+        )
     })
 }
 
@@ -165,10 +169,7 @@ mod tests {
         let text = "# F\r\n## Meta\nsurfaces: cli\nacceptance: a\n## Steps\n- [BLOCKED] [STEP-1] see [BLOCKED]\n  - touches: a\n\
                     - [BLOCKED] [STEP-2] b\n  - touches: b";
         let plan = parse(text.as_bytes()).plan.unwrap();
-        assert_eq!(
-            remarked(text, &plan.steps[0]),
-            text.replacen("- [BLOCKED]", "- [BLOCKED-ACK]", 1)
-        );
+        assert_eq!(remarked(text, &plan.steps[0]), text.replacen("- [BLOCKED]", "- [BLOCKED-ACK]", 1));
         assert!(remarked(text, &plan.steps[1]).ends_with("- [BLOCKED-ACK] [STEP-2] b\n  - touches: b"));
     }
 

@@ -66,11 +66,7 @@ pub fn run(place: &Place, env: &Env, config: &Config, script: &Script<'_>) -> Re
     let dir = bench.checkout(&control, script.head, &lent)?;
     lay_over(&dir, script.files)?;
     let key = TreeKey { head: script.head.clone(), tree: control.facts().tree_of(script.head)? };
-    let job = GateJob {
-        place: Where::Pristine,
-        dir: Some(dir),
-        ..GateJob::live(vec![id], key, TickNo(0))
-    };
+    let job = GateJob { place: Where::Pristine, dir: Some(dir), ..GateJob::live(vec![id], key, TickNo(0)) };
     let show = Audience::of(Box::new(|_| {}), 1).show();
     let judged = bench.judge(job, Vec::new(), show)?.gates.pop();
     judged.ok_or_else(|| Finding::plain(exit::NEGATIVE, "the command was interrupted").into())
@@ -105,9 +101,10 @@ pub fn preflight(target: &Path, env: &Env, plan: &Plan, accept_passing: bool) ->
         Err(Finding::new(exit, message, hint).into())
     };
     match (&judged.verdict, judged.exit_code) {
-        (Verdict::Pass, _) => {
-            refuse(exit::NEGATIVE, "already implemented: the acceptance command passes before anything is done".to_owned())
-        }
+        (Verdict::Pass, _) => refuse(
+            exit::NEGATIVE,
+            "already implemented: the acceptance command passes before anything is done".to_owned(),
+        ),
         (Verdict::Fail { .. }, code) if !matches!(code, Some(126 | 127)) => Ok(said),
         _ => refuse(exit::INVALID, format!("the acceptance command measures nothing: {said}{shown}")),
     }

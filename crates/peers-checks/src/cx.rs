@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use peers_core::classify_path::TestPaths;
 use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, TreeItem, WALK_CAP};
-use peers_model::{CommitId, PeerName};
 use peers_model::config::{Checks, Config};
+use peers_model::{CommitId, PeerName};
 use peers_store::contracts::{self, Frozen};
 use peers_store::layout::peers;
 use peers_store::load::{self, Source};

@@ -26,5 +26,5 @@ pub use cx::{Asked, CheckCx, Contract, CouldNot, Ran, RanEnd, Runner};
 pub use ledger::{LedgerReading, read as read_ledger};
 pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};
 pub use registry::{find, names, registry, run, without_mode};
-pub use reviews::Reviews;
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};
+pub use reviews::Reviews;

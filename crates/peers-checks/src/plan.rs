@@ -36,9 +36,7 @@ pub(crate) fn written(cx: &CheckCx, path: &str) -> Result<Written, CouldNot> {
     Ok(match blob {
         None => Written::Not("is missing"),
         Some(blob) if blob.mode == LINK => Written::Not("is a symbolic link"),
-        Some(blob) => {
-            String::from_utf8(blob.bytes).map_or(Written::Not("is not UTF-8"), Written::Text)
-        }
+        Some(blob) => String::from_utf8(blob.bytes).map_or(Written::Not("is not UTF-8"), Written::Text),
     })
 }
 
@@ -71,7 +69,9 @@ fn invalid(problem: &Problem) -> Finding {
 /// [`CouldNot`] when none is, or the store does not verify.
 pub(crate) fn frozen(cx: &CheckCx) -> Result<Plan, CouldNot> {
     let (frozen, _) = cx.frozen()?;
-    parse(&frozen.plan).plan.ok_or_else(|| CouldNot::new("the frozen plan is not a plan this version can read"))
+    parse(&frozen.plan)
+        .plan
+        .ok_or_else(|| CouldNot::new("the frozen plan is not a plan this version can read"))
 }
 
 /// A finding about a step.

@@ -121,7 +121,9 @@ impl<'a> Reviews<'a> {
     /// The lines of a file, by origin, that a peer other than their author reviewed.
     pub(crate) fn signed(&self, path: &str) -> Result<BTreeSet<Origin>, CouldNot> {
         let mut signed = BTreeSet::new();
-        for Record { reviewer, commit, claim } in self.records.iter().filter(|record| record.claim.path == path) {
+        for Record { reviewer, commit, claim } in
+            self.records.iter().filter(|record| record.claim.path == path)
+        {
             let Of::Lines { blob, lines } = &claim.of else { continue };
             let fail = |e| CouldNot::git("look up what was reviewed", &e);
             // What it names has to be what stands there, else nobody knows what was read.
@@ -141,7 +143,11 @@ impl<'a> Reviews<'a> {
     }
 
     /// The peers that reviewed a named place, with their commits.
-    pub(crate) fn of_anchor<'s>(&'s self, path: &'s str, anchor: &'s str) -> impl Iterator<Item = (&'s PeerName, &'s CommitId)> {
+    pub(crate) fn of_anchor<'s>(
+        &'s self,
+        path: &'s str,
+        anchor: &'s str,
+    ) -> impl Iterator<Item = (&'s PeerName, &'s CommitId)> {
         let of = Of::Anchor(anchor.to_owned());
         let fits = move |record: &&Record| record.claim.path == path && record.claim.of == of;
         self.records.iter().filter(fits).map(|record| (&record.reviewer, &record.commit))

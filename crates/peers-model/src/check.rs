@@ -189,24 +189,33 @@ pub const PLAN_PRESERVED: CheckSpec = CheckSpec { name: "plan-preserved", args: 
 pub const PLAN_TRACEABLE: CheckSpec = CheckSpec { name: "plan-traceable", args: &[], reads_record: true };
 
 /// `no-unresolved-blocks`.
-pub const NO_UNRESOLVED_BLOCKS: CheckSpec = CheckSpec { name: "no-unresolved-blocks", args: &[], reads_record: true };
+pub const NO_UNRESOLVED_BLOCKS: CheckSpec =
+    CheckSpec { name: "no-unresolved-blocks", args: &[], reads_record: true };
 
 /// `contracts`.
 pub const CONTRACTS: CheckSpec = CheckSpec { name: "contracts", args: &[], reads_record: true };
 
 /// `acceptance`.
-pub const ACCEPTANCE: CheckSpec = CheckSpec { name: "acceptance", args: &[ArgSpec {
+pub const ACCEPTANCE: CheckSpec = CheckSpec {
+    name: "acceptance",
+    args: &[ArgSpec {
         name: "timeout",
         about: "Seconds that the command may take (default: 600)",
         kind: ArgKind::Number(600),
-    }], reads_record: true };
+    }],
+    reads_record: true,
+};
 
 /// `e2e`.
-pub const E2E: CheckSpec = CheckSpec { name: "e2e", args: &[ArgSpec {
+pub const E2E: CheckSpec = CheckSpec {
+    name: "e2e",
+    args: &[ArgSpec {
         name: "timeout",
         about: "Seconds that the command may take (default: 900)",
         kind: ArgKind::Number(900),
-    }], reads_record: true };
+    }],
+    reads_record: true,
+};
 
 /// `checkoff`.
 pub const CHECKOFF: CheckSpec = CheckSpec { name: "checkoff", args: &[], reads_record: true };
@@ -221,7 +230,8 @@ pub const CONCERNS: CheckSpec = CheckSpec { name: "concerns", args: &[], reads_r
 pub const HONESTY_AUDIT: CheckSpec = CheckSpec { name: "honesty-audit", args: &[], reads_record: true };
 
 /// `honesty-audit-extra`.
-pub const HONESTY_AUDIT_EXTRA: CheckSpec = CheckSpec { name: "honesty-audit-extra", args: &[STRICT], reads_record: true };
+pub const HONESTY_AUDIT_EXTRA: CheckSpec =
+    CheckSpec { name: "honesty-audit-extra", args: &[STRICT], reads_record: true };
 
 /// `blind-review`.
 pub const BLIND_REVIEW: CheckSpec = CheckSpec { name: "blind-review", args: &[], reads_record: true };

@@ -105,7 +105,8 @@ impl Planned {
                 found = take(repo, glob, &mut files)?;
             }
             if !found {
-                let message = format!("`acceptance_files`: `{}` takes no file of HEAD", term::line(glob, 100));
+                let message =
+                    format!("`acceptance_files`: `{}` takes no file of HEAD", term::line(glob, 100));
                 return Err(ScaffoldError::plain(exit::INVALID, message));
             }
         }
@@ -119,7 +120,10 @@ impl Planned {
 
     /// Freezes it: the record first, then the files of the store, then the copies for readers.
     pub(super) fn freeze(&self, place: &Place, frozen: &Frozen, by: &str) -> Result<(), ScaffoldError> {
-        let change = [("acceptance".to_owned(), self.plan.meta.acceptance.clone()), ("at_base".to_owned(), self.at_base.clone())];
+        let change = [
+            ("acceptance".to_owned(), self.plan.meta.acceptance.clone()),
+            ("at_base".to_owned(), self.at_base.clone()),
+        ];
         let record = ContractRecord {
             contract: ContractAct::Init,
             reason: "peers init".to_owned(),
@@ -143,7 +147,9 @@ fn take(repo: &PeerRepo, glob: &str, files: &mut BTreeMap<String, Vec<u8>>) -> R
     let cap = usize::try_from(FILE_CAP).unwrap_or(usize::MAX);
     let mut found = false;
     let regular = |mode: u32| mode == 0o100_644 || mode == 0o100_755;
-    for item in facts.list_tree(&head)?.into_iter().filter(|item| regular(item.mode) && matcher.matches(&item.path)) {
+    for item in
+        facts.list_tree(&head)?.into_iter().filter(|item| regular(item.mode) && matcher.matches(&item.path))
+    {
         if !contracts::may_freeze(&item.path) || files.len() >= FILES {
             let message = format!(
                 "`acceptance_files`: `{}` cannot be frozen; at most {FILES} plain files are",

@@ -27,8 +27,8 @@ use peers_sys::term;
 
 use super::backup::{self, Extent};
 use super::detect::Language;
-use super::frozen::Planned;
 use super::error::{quoted, shown};
+use super::frozen::Planned;
 use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};

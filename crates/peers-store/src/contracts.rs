@@ -44,13 +44,10 @@ impl Pins {
     #[must_use]
     pub fn state(&self) -> String {
         let Self { plan, acceptance, e2e, files } = self;
-        let mut text = format!("peers contracts 1\nplan {plan}\nacceptance {acceptance}\n");
-        if let Some(e2e) = e2e {
-            text.push_str(&format!("e2e {e2e}\n"));
-        }
-        for (path, digest) in files {
-            text.push_str(&format!("file {digest} {path:?}\n"));
-        }
+        let e2e = e2e.iter().map(|digest| format!("e2e {digest}\n"));
+        let files = files.iter().map(|(path, digest)| format!("file {digest} {path:?}\n"));
+        let rest: String = e2e.chain(files).collect();
+        let text = format!("peers contracts 1\nplan {plan}\nacceptance {acceptance}\n{rest}");
         sha256_hex(text.as_bytes())
     }
 }
@@ -86,7 +83,9 @@ impl Frozen {
         all.push((format!("{}/{ACCEPTANCE}", peers::CONTRACTS), &self.acceptance));
         all.extend(self.e2e.as_deref().map(|e2e| (format!("{}/{E2E}", peers::CONTRACTS), e2e)));
         let files = self.files.iter();
-        all.extend(files.map(|(path, bytes)| (format!("{}/files/{path}", peers::CONTRACTS), bytes.as_slice())));
+        all.extend(
+            files.map(|(path, bytes)| (format!("{}/files/{path}", peers::CONTRACTS), bytes.as_slice())),
+        );
         all
     }
 }
@@ -116,7 +115,8 @@ pub fn command(script: &[u8]) -> Option<&str> {
 /// # Errors
 /// [`StoreError`] when a pin or a file cannot be read, or a file is not what was pinned.
 pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Frozen>, StoreError> {
-    let Some(Pins { plan, acceptance, e2e, files }) = accept::read(disk)?.and_then(|all| all.contracts) else {
+    let Some(Pins { plan, acceptance, e2e, files }) = accept::read(disk)?.and_then(|all| all.contracts)
+    else {
         return Ok(None);
     };
     Ok(Some(Frozen {
@@ -125,7 +125,9 @@ pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Frozen>, StoreError> {
         e2e: e2e.map(|digest| pinned(disk, E2E, &digest, FILE_CAP)).transpose()?,
         files: files
             .into_iter()
-            .map(|(path, digest)| Ok((path.clone(), pinned(disk, &format!("files/{path}"), &digest, FILE_CAP)?)))
+            .map(|(path, digest)| {
+                Ok((path.clone(), pinned(disk, &format!("files/{path}"), &digest, FILE_CAP)?))
+            })
             .collect::<Result<_, StoreError>>()?,
     }))
 }
@@ -162,7 +164,10 @@ pub fn write<D: Disk>(disk: &mut D, frozen: &Frozen) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// [`StoreError`] only where that place as a whole cannot be read.
-pub fn differences<D: Disk>(disk: &mut D, frozen: &Frozen) -> Result<Vec<(String, &'static str)>, StoreError> {
+pub fn differences<D: Disk>(
+    disk: &mut D,
+    frozen: &Frozen,
+) -> Result<Vec<(String, &'static str)>, StoreError> {
     let mut found = Vec::new();
     for (path, due) in frozen.copies() {
         let cap = u64::try_from(due.len()).unwrap_or(u64::MAX);

@@ -4,6 +4,7 @@
 //! files of the step got by then and that another one wrote. A line of its own needs another signature: the
 //! checkoff of another step by somebody else, or a review record.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::plan::{Mark, Plan, Step, StepId, parse};
@@ -31,8 +32,9 @@ pub(crate) const CHECK: Check = Check {
 };
 
 /// The newest commit in which a step became done.
-#[derive(Debug, Clone)]
-struct Checkoff {
+struct Checkoff<'a> {
+    step: &'a Step,
+    touches: Touches,
     commit: CommitId,
     /// Absent: the operator's.
     peer: Option<PeerName>,
@@ -46,28 +48,30 @@ fn judge(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
     let reviews = Reviews::read(cx)?;
     let made = transitions(cx, &reviews)?;
     let mut findings = Vec::new();
-    let mut known: Vec<(&Step, Checkoff)> = Vec::new();
+    let mut known: Vec<Checkoff<'_>> = Vec::new();
     for step in done.iter().copied() {
         match made.newest.get(&step.id) {
             // Done before the first turn: by the operator.
             None if made.at_base.contains(&step.id) => {}
-            None => findings.push(about(step, "no-checkoff", "is done, and no commit since the base made it so")),
-            Some(commit) => match (reviews.whose().speaker(commit), reviews.whose().writer(commit)) {
-                (Some(peer), _) => known.push((step, Checkoff { commit: commit.clone(), peer: Some(peer) })),
-                (None, Writer::Operator) => {
-                    known.push((step, Checkoff { commit: commit.clone(), peer: None }));
-                }
-                (None, _) => {
+            None => {
+                findings.push(about(step, "no-checkoff", "is done, and no commit since the base made it so"))
+            }
+            Some(commit) => {
+                let peer = reviews.whose().speaker(commit);
+                if peer.is_none() && reviews.whose().writer(commit) != Writer::Operator {
                     let what = format!("was checked off in {}, and nobody saw who made that", commit.short());
                     findings.push(about(step, "unattributed", &what));
+                } else {
+                    let (touches, commit) = (Touches::of(step), commit.clone());
+                    known.push(Checkoff { step, touches, commit, peer });
                 }
-            },
+            }
         }
     }
-    let book = Book { cx, reviews: &reviews, known: &known };
-    for (step, checkoff) in &known {
+    let book = Book { cx, reviews: &reviews, known: &known, ancestors: RefCell::default() };
+    for checkoff in &known {
         if let Some(peer) = &checkoff.peer {
-            findings.extend(book.defects(step, checkoff, peer)?);
+            findings.extend(book.defects(checkoff, peer)?);
         }
     }
     let bad = findings.len();
@@ -133,17 +137,19 @@ fn transitions(cx: &CheckCx, reviews: &Reviews<'_>) -> Result<Transitions, Could
 struct Book<'a> {
     cx: &'a CheckCx,
     reviews: &'a Reviews<'a>,
-    known: &'a [(&'a Step, Checkoff)],
+    known: &'a [Checkoff<'a>],
+    /// Whether the first of two commits is in the history of the second, as far as it was asked.
+    ancestors: RefCell<BTreeMap<(CommitId, CommitId), bool>>,
 }
 
 impl Book<'_> {
     /// Lines of a step that nobody but their author signed.
-    fn defects(&self, step: &Step, checkoff: &Checkoff, peer: &PeerName) -> Result<Vec<Finding>, CouldNot> {
+    fn defects(&self, checkoff: &Checkoff<'_>, peer: &PeerName) -> Result<Vec<Finding>, CouldNot> {
+        let Checkoff { step, touches, .. } = checkoff;
         if step.touches.is_empty() {
             return self.without_files(step);
         }
         let fail = |e| CouldNot::git("list the files of a step", &e);
-        let touches = Touches::of(step);
         let files = self.cx.facts()?.list_tree(&checkoff.commit).map_err(fail)?;
         let (mut findings, mut new) = (Vec::new(), 0_usize);
         for file in files.iter().filter(|file| REGULAR.contains(&file.mode) && touches.holds(&file.path)) {
@@ -174,7 +180,8 @@ impl Book<'_> {
                 Named::Nothing | Named::Unknown => false,
             };
             if !other {
-                let what = format!("was checked off by {peer}, added no line, and names no commit of another peer");
+                let what =
+                    format!("was checked off by {peer}, added no line, and names no commit of another peer");
                 findings.push(about(step, "self-checkoff", &what));
             }
         }
@@ -184,17 +191,28 @@ impl Book<'_> {
     /// Whether the checkoff of a step with this file, by a peer that did not write the line, came after the line.
     fn checked_off_by_other(&self, path: &str, line: &Origin) -> Result<bool, CouldNot> {
         let writer = self.reviews.writer(line);
-        for (step, checkoff) in self.known {
-            let by_other = checkoff.peer.as_ref().is_none_or(|peer| writer.is_other_than(peer));
-            if !by_other || writer == Writer::Unknown || !Touches::of(step).holds(path) {
-                continue;
-            }
-            let fail = |e| CouldNot::git("compare two commits", &e);
-            if self.cx.facts()?.is_ancestor(&line.commit, &checkoff.commit).map_err(fail)? {
+        if writer == Writer::Unknown {
+            return Ok(false);
+        }
+        for Checkoff { touches, commit, peer, .. } in self.known {
+            let by_other = peer.as_ref().is_none_or(|peer| writer.is_other_than(peer));
+            if by_other && touches.holds(path) && self.is_before(&line.commit, commit)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Whether a commit is in the history of another.
+    fn is_before(&self, one: &CommitId, other: &CommitId) -> Result<bool, CouldNot> {
+        let key = (one.clone(), other.clone());
+        if let Some(known) = self.ancestors.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let found = self.cx.facts()?.is_ancestor(one, other);
+        let found = found.map_err(|e| CouldNot::git("compare two commits", &e))?;
+        self.ancestors.borrow_mut().insert(key, found);
+        Ok(found)
     }
 
     /// A step without files: another peer than the author of its commit says in a later commit that it looked.
@@ -205,8 +223,7 @@ impl Book<'_> {
         };
         let writer = self.reviews.whose().writer(&id);
         for (reviewer, commit) in self.reviews.of_anchor(PLAN, &step.id.to_string()) {
-            let fail = |e| CouldNot::git("compare two commits", &e);
-            let after = *commit != id && self.cx.facts()?.is_ancestor(&id, commit).map_err(fail)?;
+            let after = *commit != id && self.is_before(&id, commit)?;
             if after && writer.is_other_than(reviewer) {
                 return Ok(Vec::new());
             }

@@ -36,7 +36,13 @@ pub(crate) const E2E: Check = Check {
 fn tampered(cx: &CheckCx) -> Result<Vec<Finding>, CouldNot> {
     let (_, differences) = cx.frozen()?;
     let finding = |(path, how): &(String, &'static str)| {
-        Finding::at(&format!(".peers/{path}"), None, "tamper:contracts", &format!("{how}; it decides nothing"), None)
+        Finding::at(
+            &format!(".peers/{path}"),
+            None,
+            "tamper:contracts",
+            &format!("{how}; it decides nothing"),
+            None,
+        )
     };
     Ok(differences.iter().map(finding).collect())
 }
@@ -57,7 +63,8 @@ fn unchanged(cx: &CheckCx) -> Result<Report, CouldNot> {
 
 fn runs(cx: &CheckCx, args: &Args, spec: &CheckSpec) -> Result<Report, CouldNot> {
     let (frozen, _) = cx.frozen()?;
-    let script = if spec.name == check::E2E.name { frozen.e2e.as_deref() } else { Some(&frozen.acceptance[..]) };
+    let script =
+        if spec.name == check::E2E.name { frozen.e2e.as_deref() } else { Some(&frozen.acceptance[..]) };
     let Some(script) = script else {
         return Ok(Report::new(Verdict::Skip, "the frozen plan names no end-to-end command"));
     };
@@ -68,12 +75,15 @@ fn runs(cx: &CheckCx, args: &Args, spec: &CheckSpec) -> Result<Report, CouldNot>
     let mut report = match ran.end {
         RanEnd::Exit(0) => Report::new(Verdict::Pass, "the frozen command passes"),
         RanEnd::Exit(code) if NO_PROGRAM.contains(&code) => {
-            let mut report = Report::new(Verdict::Error, format!("the frozen command cannot be run: exit {code}"));
+            let mut report =
+                Report::new(Verdict::Error, format!("the frozen command cannot be run: exit {code}"));
             report.hint = Some("install what it needs, or declare `setup` in config.yaml".to_owned());
             report
         }
         RanEnd::Exit(code) => Report::new(Verdict::Fail, format!("the frozen command exits {code}")),
-        RanEnd::Timeout => Report::new(Verdict::Fail, format!("the frozen command did not end within {seconds} s")),
+        RanEnd::Timeout => {
+            Report::new(Verdict::Fail, format!("the frozen command did not end within {seconds} s"))
+        }
         RanEnd::Signal => Report::new(Verdict::Fail, "a signal ended the frozen command"),
     };
     if report.verdict != Verdict::Pass {

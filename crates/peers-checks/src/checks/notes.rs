@@ -76,11 +76,8 @@ fn text(cx: &CheckCx, path: &str) -> Result<Result<String, Report>, CouldNot> {
 }
 
 fn failed_if(findings: Vec<Finding>, good: String, bad: String) -> Report {
-    let mut report = if findings.is_empty() {
-        Report::new(Verdict::Pass, good)
-    } else {
-        Report::new(Verdict::Fail, bad)
-    };
+    let mut report =
+        if findings.is_empty() { Report::new(Verdict::Pass, good) } else { Report::new(Verdict::Fail, bad) };
     report.findings = findings;
     report
 }
@@ -170,12 +167,20 @@ fn undelivered(step: &Step, section: &Section<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in ["Commit", "Tests", "Justification"] {
         match field(section, name) {
-            None => findings.push(at(DELIVERY_FILE, section.line, "missing-field", &format!("{}: no `- **{name}:**`", step.id))),
-            Some((line, "")) => findings.push(at(DELIVERY_FILE, line, "blank", &format!("{}: `{name}` is blank", step.id))),
+            None => findings.push(at(
+                DELIVERY_FILE,
+                section.line,
+                "missing-field",
+                &format!("{}: no `- **{name}:**`", step.id),
+            )),
+            Some((line, "")) => {
+                findings.push(at(DELIVERY_FILE, line, "blank", &format!("{}: `{name}` is blank", step.id)))
+            }
             Some((line, value)) if name == "Commit" && step.mark == Mark::Done => {
                 let said = value.trim_matches('`');
                 let due = step.sha.as_deref().unwrap_or_default();
-                let same = said.len() >= 7 && due.len() >= 7 && (said.starts_with(due) || due.starts_with(said));
+                let same =
+                    said.len() >= 7 && due.len() >= 7 && (said.starts_with(due) || due.starts_with(said));
                 if !same {
                     let what = format!("{}: its commit is `{said}` here and `{due}` in the plan", step.id);
                     findings.push(at(DELIVERY_FILE, line, "other-commit", &what));
@@ -222,7 +227,8 @@ fn concerns(cx: &CheckCx) -> Result<Report, CouldNot> {
         sections(&lines, 2).into_iter().filter(|section| section.title.starts_with("Concern ")).collect();
     if found.is_empty() {
         let mut report = Report::new(Verdict::Fail, format!("{CONCERNS_FILE} holds no concern"));
-        report.hint = Some("a review that finds nothing to doubt was none: `## Concern <id> — <summary>`".to_owned());
+        report.hint =
+            Some("a review that finds nothing to doubt was none: `## Concern <id> — <summary>`".to_owned());
         return Ok(report);
     }
     let reviews = Reviews::read(cx)?;
@@ -264,18 +270,28 @@ fn unresolved(
         Status::Other => bad(
             line,
             "malformed",
-            "its status is none of `open`, `addressed (commit: <sha>)`, `[USER-ACK] (reason: ...)`".to_owned(),
+            "its status is none of `open`, `addressed (commit: <sha>)`, `[USER-ACK] (reason: ...)`"
+                .to_owned(),
         ),
         Status::Accepted if cx.attribution().map_err(CouldNot::clone)?.concerns().contains(id) => Ok(None),
-        Status::Accepted => {
-            bad(line, "unacknowledged", format!("no record of the operator accepts it: `peers ack concern:{id} --reason TEXT`"))
-        }
+        Status::Accepted => bad(
+            line,
+            "unacknowledged",
+            format!("no record of the operator accepts it: `peers ack concern:{id} --reason TEXT`"),
+        ),
         Status::Addressed(sha) => {
-            let fitting = reviews.commits().iter().find(|commit| sha.len() >= 7 && commit.id.as_str().starts_with(sha));
+            let fitting =
+                reviews.commits().iter().find(|commit| sha.len() >= 7 && commit.id.as_str().starts_with(sha));
             let Some(fix) = fitting else {
-                return bad(line, "unknown-commit", "it names no commit of this history since the base".to_owned());
+                return bad(
+                    line,
+                    "unknown-commit",
+                    "it names no commit of this history since the base".to_owned(),
+                );
             };
-            let writer = |line: usize| line.checked_sub(1).and_then(|at| origins.get(at)).map(|line| reviews.writer(line));
+            let writer = |line: usize| {
+                line.checked_sub(1).and_then(|at| origins.get(at)).map(|line| reviews.writer(line))
+            };
             let (raised, said, fixed) = (writer(section.line), writer(line), reviews.whose().writer(&fix.id));
             match (raised, said) {
                 (Some(Writer::Unknown) | None, _) | (_, Some(Writer::Unknown) | None) => {
@@ -284,9 +300,11 @@ fn unresolved(
                 (_, Some(said @ Writer::Peer(_))) if said == fixed => {
                     bad(line, "self-resolved", "who fixed it marked it as addressed".to_owned())
                 }
-                (Some(raised), Some(said)) if said != raised && said != Writer::Operator => {
-                    bad(line, "self-resolved", "not the peer that raised it marked it as addressed".to_owned())
-                }
+                (Some(raised), Some(said)) if said != raised && said != Writer::Operator => bad(
+                    line,
+                    "self-resolved",
+                    "not the peer that raised it marked it as addressed".to_owned(),
+                ),
                 _ => Ok(None),
             }
         }
@@ -302,7 +320,8 @@ fn hollow(section: &Section<'_>) -> Vec<Finding> {
     let parts = sections(&section.body, 3);
     let mut findings = Vec::new();
     for name in PARTS {
-        let bad = |line, what| at(HONESTY_FILE, line, "part", &format!("{}: `### {name}` {what}", section.title));
+        let bad =
+            |line, what| at(HONESTY_FILE, line, "part", &format!("{}: `### {name}` {what}", section.title));
         match parts.iter().find(|part| part.title.eq_ignore_ascii_case(name)) {
             None => findings.push(bad(section.line, "is missing")),
             Some(part) if words(&said(part)) <= PART => findings.push(bad(part.line, "says next to nothing")),
@@ -332,18 +351,34 @@ fn honesty(cx: &CheckCx) -> Result<Report, CouldNot> {
         let peer = PeerName::new(section.title.to_ascii_lowercase()).ok();
         let configured = cx.peers().iter().find(|peer| peer.as_str().eq_ignore_ascii_case(section.title));
         let Some(peer) = configured.cloned().or(peer) else {
-            findings.push(at(HONESTY_FILE, section.line, "no-peer", &format!("`{}` is not a peer", section.title)));
+            findings.push(at(
+                HONESTY_FILE,
+                section.line,
+                "no-peer",
+                &format!("`{}` is not a peer", section.title),
+            ));
             continue;
         };
         findings.extend(hollow(section));
         findings.extend(foreign(&reviews, &origins, section, &peer));
         if let Some(other) = texts.insert(said(section), section.title) {
-            findings.push(at(HONESTY_FILE, section.line, "copied", &format!("{} says what {other} says", section.title)));
+            findings.push(at(
+                HONESTY_FILE,
+                section.line,
+                "copied",
+                &format!("{} says what {other} says", section.title),
+            ));
         }
         of_peers.insert(peer);
     }
     for peer in cx.peers().iter().filter(|peer| !of_peers.contains(peer)) {
-        findings.push(Finding::at(HONESTY_FILE, None, "missing-peer", &format!("no section `## {peer}`"), None));
+        findings.push(Finding::at(
+            HONESTY_FILE,
+            None,
+            "missing-peer",
+            &format!("no section `## {peer}`"),
+            None,
+        ));
     }
     if of_peers.len() < 2 {
         findings.push(Finding::at(HONESTY_FILE, None, "missing-peer", "fewer than two peers audit", None));
@@ -355,13 +390,19 @@ fn honesty(cx: &CheckCx) -> Result<Report, CouldNot> {
         findings.push(Finding::about(&commit, "outdated", what));
     }
     let n = of_peers.len();
-    let mut report = failed_if(findings, format!("{n} peers audit themselves"), format!("{HONESTY_FILE} is not complete"));
+    let mut report =
+        failed_if(findings, format!("{n} peers audit themselves"), format!("{HONESTY_FILE} is not complete"));
     report.count("peers", n);
     Ok(report)
 }
 
 /// Lines of a section that another one than its peer wrote.
-fn foreign(reviews: &Reviews<'_>, origins: &[Origin], section: &Section<'_>, peer: &PeerName) -> Option<Finding> {
+fn foreign(
+    reviews: &Reviews<'_>,
+    origins: &[Origin],
+    section: &Section<'_>,
+    peer: &PeerName,
+) -> Option<Finding> {
     let own = Writer::Peer(peer.clone());
     let written = section.body.iter().filter(|(_, text)| !text.trim().is_empty());
     let other = written.map(|(line, _)| *line).find(|line| {
@@ -402,10 +443,13 @@ fn honesty_extra(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     let found = sections(&lines, 2);
     let section = found.iter().find(|section| section.title.eq_ignore_ascii_case(peer.as_str()));
     let findings = match section {
-        None => vec![Finding::at(HONESTY_FILE, None, "missing-peer", &format!("no section `## {peer}`"), None)],
+        None => {
+            vec![Finding::at(HONESTY_FILE, None, "missing-peer", &format!("no section `## {peer}`"), None)]
+        }
         Some(section) => hollow(section),
     };
-    let mut report = failed_if(findings, format!("{peer} audits too"), format!("the audit of {peer} is not complete"));
+    let mut report =
+        failed_if(findings, format!("{peer} audits too"), format!("the audit of {peer} is not complete"));
     if report.verdict == Verdict::Fail {
         report.verdict = bad;
     }

@@ -61,9 +61,11 @@ fn unacknowledged(cx: &CheckCx, step: &Step) -> Result<Option<Finding>, CouldNot
     };
     Ok(match step.mark {
         Mark::Blocked => Some(about(step, "blocked", "is blocked")),
-        Mark::BlockedAck if !acknowledged()? => {
-            Some(about(step, "unacknowledged", "says that its block is acknowledged, and no record of the operator says so"))
-        }
+        Mark::BlockedAck if !acknowledged()? => Some(about(
+            step,
+            "unacknowledged",
+            "says that its block is acknowledged, and no record of the operator says so",
+        )),
         Mark::BlockedAck | Mark::Open | Mark::Done | Mark::Partial => None,
     })
 }
@@ -132,7 +134,8 @@ fn preserved(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
     };
     report.count("steps", original.steps.len());
     report.count("added", added);
-    report.hint = (!findings.is_empty()).then(|| "the frozen plan is .peers/PLAN.original.md; only the operator changes it".to_owned());
+    report.hint = (!findings.is_empty())
+        .then(|| "the frozen plan is .peers/PLAN.original.md; only the operator changes it".to_owned());
     report.findings = findings;
     Ok(report)
 }
@@ -205,11 +208,19 @@ fn traceable(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
         let id = match named(step, commits.iter().map(|commit| &commit.id)) {
             Named::Commit(id) => id,
             Named::Nothing => {
-                findings.push(about(step, "no-commit", "is done and names no commit: `(sha)` at the end of its line"));
+                findings.push(about(
+                    step,
+                    "no-commit",
+                    "is done and names no commit: `(sha)` at the end of its line",
+                ));
                 continue;
             }
             Named::Unknown => {
-                findings.push(about(step, "unknown-commit", "names no commit of this history since the base"));
+                findings.push(about(
+                    step,
+                    "unknown-commit",
+                    "names no commit of this history since the base",
+                ));
                 continue;
             }
         };

@@ -97,9 +97,12 @@ fn row_44_a_done_step_names_the_commit_that_changed_its_files() {
     let made = world.turn_with("claude", "do 1", &[("src/s1.rs", "one\n")]);
     let other = world.turn_with("claude", "do something", &[("src/x.rs", "one\n")]);
     let unknown = CommitId::new("e".repeat(40)).unwrap();
-    for (sha, due) in
-        [(None, "no-commit"), (Some(&unknown), "unknown-commit"), (Some(&other), "other-files"), (Some(&made), "")]
-    {
+    for (sha, due) in [
+        (None, "no-commit"),
+        (Some(&unknown), "unknown-commit"),
+        (Some(&other), "other-files"),
+        (Some(&made), ""),
+    ] {
         let text = plan(&[&step(1, "x", sha), &step(2, " ", None)]);
         world.turn_with("codex", "check off", &[("PLAN.md", &text)]);
         let kinds = world.kinds("plan-traceable");
@@ -178,7 +181,8 @@ fn row_46_a_copy_that_was_edited_is_told_and_written_again() {
         let store = peers_sys::SafeDir::create_root(world.path("store")).unwrap();
         peers_store::FsDisk::new(store, Some(root.try_clone().unwrap()))
     };
-    let check = || crate::run("contracts", &CheckCx::open(world.asked(), Some(&mut disk())).unwrap(), &[]).unwrap();
+    let check =
+        || crate::run("contracts", &CheckCx::open(world.asked(), Some(&mut disk())).unwrap(), &[]).unwrap();
     let frozen = contracts::read(&mut disk()).unwrap().unwrap();
     assert_eq!(contracts::restore_copies(&mut disk(), &frozen).unwrap().len(), 2);
     assert_eq!(check().report.verdict, Verdict::Pass);
@@ -234,6 +238,38 @@ fn row_51_a_block_counts_as_acknowledged_by_the_record_alone() {
     let reworded = blocked("BLOCKED-ACK").replace("do 1", "do it all");
     world.turn_with("claude", "say something else", &[("PLAN.md", &reworded)]);
     assert_eq!(world.kinds("no-unresolved-blocks"), ["unacknowledged"], "another step");
+}
+
+#[test]
+fn row_52_each_done_step_adds_tests_of_three_kinds() {
+    let happy = "def test_adds():\n    assert add(1, 1) == 2\n";
+    let edge = "def test_empty():\n    assert add() == 0\n";
+    let sad = "def test_rejects():\n    with pytest.raises(ValueError):\n        add('x')\n";
+    let judged = |files: &[(&str, &str)], more: &str, named: bool| {
+        let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+        let made = world.turn_with("claude", "do 1", files);
+        let done = format!("{}{more}", step(1, "x", named.then_some(&made)));
+        world.turn_with("codex", "check off", &[("PLAN.md", &plan(&[&done]))]);
+        world.check_with("three-class", &["--delta"]).report
+    };
+    let file = "tests/test_s1.py";
+    let all = format!("{happy}\n{edge}\n{sad}");
+    assert_eq!(judged(&[(file, &all)], "", true).verdict, Verdict::Pass);
+    let report = judged(&[(file, &format!("{happy}\n{edge}"))], "", true);
+    assert!(report.findings[0].message.contains("kind sad"), "{report:?}");
+    assert_eq!(judged(&[("src/s1.rs", "fn f() {}\n")], "", true).findings[0].kind, "no-tests");
+    let deferred = judged(&[(file, happy)], "", false);
+    assert_eq!((deferred.verdict, deferred.notes.len()), (Verdict::Pass, 1));
+    assert_eq!(
+        judged(&[("README.md", "x\n")], "\n  - pure_documentation: true", true).verdict,
+        Verdict::Pass
+    );
+    // What was there before is not added.
+    let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+    world.turn_with("claude", "tests", &[(file, &all)]);
+    let made = world.turn_with("claude", "do 1", &[(file, &format!("{all}\n# moved\n"))]);
+    world.turn_with("codex", "check off", &[("PLAN.md", &plan(&[&step(1, "x", Some(&made))]))]);
+    assert_eq!(world.check_with("three-class", &["--delta"]).report.findings[0].kind, "no-tests");
 }
 
 /// A step done by claude, in a world with two open steps.
@@ -328,14 +364,9 @@ fn a_step_without_files_or_without_lines_needs_another_peer_too() {
     assert_eq!(world.kinds("checkoff"), ["unreviewed"]);
     world.turn("codex", "review\n\nPeers-Review: PLAN.md#STEP-1\n");
     assert_eq!(world.says("checkoff"), Verdict::Pass);
-    // Lines were only taken away.
+    // No line was added.
     for (peer, due) in [("codex", Verdict::Pass), ("claude", Verdict::Fail)] {
-        let mut world = World::new();
-        world.commit("code", &[("src/s1.rs", "one\ntwo\n")]);
-        let mut world = {
-            drop(world);
-            World::frozen(&plan(&[&step(1, " ", None)]))
-        };
+        let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
         let made = world.turn_with("claude", "nothing there", &[("src/s1.rs", "")]);
         let text = plan(&[&step(1, "x", Some(&made))]);
         world.turn_with(peer, "check off", &[("PLAN.md", &text)]);
@@ -346,7 +377,8 @@ fn a_step_without_files_or_without_lines_needs_another_peer_too() {
 #[test]
 fn row_59_a_review_counts_for_the_lines_it_read_and_for_nothing_else() {
     let text = "one\nmark\nthree\n";
-    let reviewed = |world: &World| Reviews::read(&world.cx()).unwrap().is_reviewed("src/a.rs", 2..=2).unwrap();
+    let reviewed =
+        |world: &World| Reviews::read(&world.cx()).unwrap().is_reviewed("src/a.rs", 2..=2).unwrap();
     let world = |peer: &str, claim: &dyn Fn(&str) -> String| {
         let mut world = World::running();
         world.turn_with("claude", "write", &[("src/a.rs", text), ("src/a.rs.bak", text)]);
@@ -411,7 +443,9 @@ fn row_60_a_delivery_tells_of_each_step() {
     check_off(&mut world, "codex", "x", &made, "check off");
     assert_eq!(world.says("delivery"), Verdict::Fail, "no file");
     let section = |n: u32, commit: &str| {
-        format!("## [STEP-{n}] do\n- **Commit:** {commit}\n- **Tests:** some\n- **Justification:** it is right\n")
+        format!(
+            "## [STEP-{n}] do\n- **Commit:** {commit}\n- **Tests:** some\n- **Justification:** it is right\n"
+        )
     };
     let whole = format!("{}{}", section(1, made.as_str()), section(2, "PENDING"));
     for (text, due) in [
@@ -454,7 +488,9 @@ fn row_64_concerns_are_there_and_each_is_resolved() {
     assert_eq!(world.says("concerns"), Verdict::Fail, "no file");
     world.turn_with("codex", "raise", &[("CONCERNS.md", "")]);
     assert_eq!(world.says("concerns"), Verdict::Fail, "empty");
-    for (status, kind) in [("open", "open"), ("done", "malformed"), ("[USER-ACK] (reason: slow is fine)", "unacknowledged")] {
+    for (status, kind) in
+        [("open", "open"), ("done", "malformed"), ("[USER-ACK] (reason: slow is fine)", "unacknowledged")]
+    {
         let text = format!("{}{}", concern("C1", 1, status), concern("C2", 2, status));
         world.turn_with("codex", "say", &[("CONCERNS.md", &text)]);
         assert_eq!(world.kinds("concerns"), [kind, kind], "{status}");
@@ -464,7 +500,8 @@ fn row_64_concerns_are_there_and_each_is_resolved() {
     assert_eq!(world.kinds("concerns"), ["malformed"]);
     let fix = world.turn_with("claude", "fix", &[("src/a.rs", "fast\n")]);
     let addressed = format!("addressed (commit: {})", fix.short());
-    let text = |second: &str, tick: u32| format!("{}{}", concern("C1", 1, &addressed), concern("C2", tick, second));
+    let text =
+        |second: &str, tick: u32| format!("{}{}", concern("C1", 1, &addressed), concern("C2", tick, second));
     world.turn_with("codex", "resolve", &[("CONCERNS.md", &text("[USER-ACK] (reason: slow is fine)", 2))]);
     assert_eq!(world.kinds("concerns"), ["unacknowledged"]);
     let op = OperatorOp::Ack { target: AckTarget::Concern("C2".into()), reason: "yes".into() };

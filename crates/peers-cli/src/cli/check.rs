@@ -121,7 +121,9 @@ impl Common {
         let asked =
             Asked { repo: &self.repo, control, head: self.head.as_deref(), base: self.base.as_deref() };
         let opened = CheckCx::open(asked, store.as_mut())?;
-        let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else { return Ok(opened) };
+        let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else {
+            return Ok(opened);
+        };
         let env = cx.env.clone();
         Ok(opened.running(Box::new(move |contract| run_contract(&place, &env, &config, contract))))
     }

@@ -160,7 +160,9 @@ pub(super) fn set_up(args: &Args, cx: &Cx) -> Result<(), CommandError> {
 /// The plan of `--plan`, with what its acceptance command says before anything is done.
 fn planned(path: &Path, args: &Args, cx: &Cx) -> Result<Planned, CommandError> {
     if args.modes.as_deref() != Some("implement") {
-        return Err(CommandError::usage("--plan goes with the mode `implement`").hint("add `--modes implement`"));
+        return Err(
+            CommandError::usage("--plan goes with the mode `implement`").hint("add `--modes implement`")
+        );
     }
     let mut planned = Planned::read(path)?;
     planned.at_base = contract::preflight(&cx.target, &cx.env, planned.plan(), args.accept_passing)?;

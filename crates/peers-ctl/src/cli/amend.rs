@@ -60,7 +60,8 @@ pub(crate) fn amend(args: &Amend, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         start::located(&project, &ctl.env).map_err(failed)?;
         let cx = ctl.cx(&project);
         cx.operators_alone_here("amend")?;
-        let before = amend::acceptance(&cx.place()?, &cx.operator(), &args.acceptance, &args.reason).map_err(failed)?;
+        let before = amend::acceptance(&cx.place()?, &cx.operator(), &args.acceptance, &args.reason)
+            .map_err(failed)?;
         let text = format!("{name}: acceptance was `{before}` and is `{}`", args.acceptance);
         Ok(Done::well(text, json!({"acceptance": args.acceptance, "before": before, "reason": args.reason})))
     })

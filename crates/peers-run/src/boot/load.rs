@@ -105,7 +105,14 @@ impl Loaded {
         }
         if self.accepted.is_none() {
             let (digests, at) = (self.digests.clone(), peers_sys::clock::now());
-            self.accepted = Some(Accepted { v: 1, digests, at, by: "--accept-digest".into(), note: None, contracts: None });
+            self.accepted = Some(Accepted {
+                v: 1,
+                digests,
+                at,
+                by: "--accept-digest".into(),
+                note: None,
+                contracts: None,
+            });
         }
         Ok(())
     }

@@ -91,7 +91,7 @@ fn an_identity_is_written_only_where_none_is_inherited() {
     for inherited in [None, Some(who)] {
         let world = world();
         let projects = SafeDir::open_shared(world.dir("projects")).unwrap();
-        let asked = asked::Asked { spec: None };
+        let asked = asked::Asked { spec: None, planned: None };
         let mut ignored = |_| {};
         let mut filler = Filler::of(asked, &world.env, &mut ignored, inherited.clone());
         let aside = Aside::make(&projects, "a".as_ref()).unwrap();
@@ -391,7 +391,9 @@ fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
     for part in ["\"op\":\"contract\"", "\"contract\":\"init\"", "\"at_base\":\"exit 1\""] {
         assert!(journal.contains(part), "{part}: {journal}");
     }
-    for copy in ["PLAN.original.md", "contracts/acceptance.sh", "contracts/e2e.sh", "contracts/files/tests/a.rs"] {
+    for copy in
+        ["PLAN.original.md", "contracts/acceptance.sh", "contracts/e2e.sh", "contracts/files/tests/a.rs"]
+    {
         assert_eq!(mode(path.join(".peers").join(copy)) & 0o777, 0o444, "{copy}");
     }
     // Another plan is no reason to lose the one that is there.
