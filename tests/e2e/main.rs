@@ -42,5 +42,6 @@ mod ctl_views;
 mod ctl_watch;
 mod gates_test;
 mod modes;
+mod plan;
 mod scenarios;
 mod support;

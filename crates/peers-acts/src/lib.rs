@@ -3,6 +3,8 @@
 //! Ring 3. Nothing here decides about the loop, and nothing is printed. Acts that only look take no lock and work
 //! beside a running loop. Start reading at [`oneshot`], whose gates the others share.
 
+pub mod amend;
+pub mod contract;
 pub mod doctor;
 pub mod land;
 pub mod mutants;

@@ -5,8 +5,9 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    api_stable, bug_ledger, codemap, commented_code, deps_justified, docs, idle, mock_in_impl,
-    mutation_sample, no_secrets, resolve_size, self_review, skip_reasons, streak, three_class,
+    api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
+    mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
+    three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -36,6 +37,19 @@ const REGISTRY: &[Check] = &[
     codemap::ARCHITECTURE,
     streak::CONVERGENCE,
     streak::PEERS_HEALTHY,
+    plan::COMPLETE,
+    plan::PRESERVED,
+    plan::TRACEABLE,
+    plan::BLOCKS,
+    contracts::CONTRACTS,
+    contracts::ACCEPTANCE,
+    contracts::E2E,
+    checkoff::CHECK,
+    notes::DELIVERY,
+    notes::CONCERNS,
+    notes::HONESTY,
+    notes::HONESTY_EXTRA,
+    notes::BLIND,
 ];
 
 /// All checks.

@@ -96,7 +96,7 @@ pub(crate) fn each<I: Sync, T: Send>(items: &[I], ask: &(dyn Fn(&I) -> T + Sync)
     answers
 }
 
-fn ends_with_rs(path: &str) -> bool {
+pub(crate) fn ends_with_rs(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension == "rs")
 }
 

@@ -5,6 +5,7 @@ mod codemap;
 mod cx;
 mod history;
 mod no_secrets;
+mod plan;
 mod self_review;
 mod sources;
 mod streak;

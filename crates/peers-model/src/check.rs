@@ -77,11 +77,18 @@ pub const SKIP_REASONS: CheckSpec = CheckSpec {
 /// `three-class`.
 pub const THREE_CLASS: CheckSpec = CheckSpec {
     name: "three-class",
-    args: &[ArgSpec {
-        name: "min-lines",
-        about: "Lines that a source file has at least to need tests (default: 50)",
-        kind: ArgKind::Number(50),
-    }],
+    args: &[
+        ArgSpec {
+            name: "min-lines",
+            about: "Lines that a source file has at least to need tests (default: 50)",
+            kind: ArgKind::Number(50),
+        },
+        ArgSpec {
+            name: "delta",
+            about: "Judge the tests that each done step of PLAN.md added, not the source files",
+            kind: ArgKind::OffByDefault,
+        },
+    ],
     reads_record: false,
 };
 
@@ -229,11 +236,68 @@ pub const CONVERGENCE: CheckSpec = CheckSpec {
     reads_record: true,
 };
 
+/// `plan-complete`.
+pub const PLAN_COMPLETE: CheckSpec = CheckSpec { name: "plan-complete", args: &[], reads_record: true };
+
+/// `plan-preserved`.
+pub const PLAN_PRESERVED: CheckSpec = CheckSpec { name: "plan-preserved", args: &[], reads_record: true };
+
+/// `plan-traceable`.
+pub const PLAN_TRACEABLE: CheckSpec = CheckSpec { name: "plan-traceable", args: &[], reads_record: true };
+
+/// `no-unresolved-blocks`.
+pub const NO_UNRESOLVED_BLOCKS: CheckSpec =
+    CheckSpec { name: "no-unresolved-blocks", args: &[], reads_record: true };
+
+/// `contracts`.
+pub const CONTRACTS: CheckSpec = CheckSpec { name: "contracts", args: &[], reads_record: true };
+
+/// `acceptance`.
+pub const ACCEPTANCE: CheckSpec = CheckSpec {
+    name: "acceptance",
+    args: &[ArgSpec {
+        name: "timeout",
+        about: "Seconds that the command may take (default: 600)",
+        kind: ArgKind::Number(600),
+    }],
+    reads_record: true,
+};
+
 /// `peers-healthy`.
 pub const PEERS_HEALTHY: CheckSpec = CheckSpec { name: "peers-healthy", args: &[], reads_record: true };
 
+/// `e2e`.
+pub const E2E: CheckSpec = CheckSpec {
+    name: "e2e",
+    args: &[ArgSpec {
+        name: "timeout",
+        about: "Seconds that the command may take (default: 900)",
+        kind: ArgKind::Number(900),
+    }],
+    reads_record: true,
+};
+
+/// `checkoff`.
+pub const CHECKOFF: CheckSpec = CheckSpec { name: "checkoff", args: &[], reads_record: true };
+
+/// `delivery`.
+pub const DELIVERY: CheckSpec = CheckSpec { name: "delivery", args: &[], reads_record: true };
+
+/// `concerns`.
+pub const CONCERNS: CheckSpec = CheckSpec { name: "concerns", args: &[], reads_record: true };
+
+/// `honesty-audit`.
+pub const HONESTY_AUDIT: CheckSpec = CheckSpec { name: "honesty-audit", args: &[], reads_record: true };
+
+/// `honesty-audit-extra`.
+pub const HONESTY_AUDIT_EXTRA: CheckSpec =
+    CheckSpec { name: "honesty-audit-extra", args: &[STRICT], reads_record: true };
+
+/// `blind-review`.
+pub const BLIND_REVIEW: CheckSpec = CheckSpec { name: "blind-review", args: &[], reads_record: true };
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 24] = [
+pub const CHECKS: [CheckSpec; 37] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -258,6 +322,19 @@ pub const CHECKS: [CheckSpec; 24] = [
     ARCHITECTURE_GROUNDED,
     CONVERGENCE,
     PEERS_HEALTHY,
+    PLAN_COMPLETE,
+    PLAN_PRESERVED,
+    PLAN_TRACEABLE,
+    NO_UNRESOLVED_BLOCKS,
+    CONTRACTS,
+    ACCEPTANCE,
+    E2E,
+    CHECKOFF,
+    DELIVERY,
+    CONCERNS,
+    HONESTY_AUDIT,
+    HONESTY_AUDIT_EXTRA,
+    BLIND_REVIEW,
 ];
 
 /// Their names.

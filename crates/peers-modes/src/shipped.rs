@@ -38,6 +38,14 @@ pub(crate) const SHIPPED: &[&[(&str, &str)]] = &[
         "prompts/architecture-cross-review.md",
         "prompts/summaries-cross-review.md",
     ),
+    mode!("implement":
+        "mode.yaml",
+        "goals.yaml",
+        "prompts/honesty-audit-extra.md",
+        "prompts/no-commented-code-review.md",
+        "prompts/no-mock-in-impl-review.md",
+        "prompts/no-stub-returns-review.md",
+    ),
     mode!("thorough":
         "mode.yaml",
         "goals.yaml",

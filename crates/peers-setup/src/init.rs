@@ -13,6 +13,7 @@ use peers_modes::{CONFIG, Merged, config_with_budget, goals_with_task, hooks, ke
 use peers_place::anchor::{self, BASELINE, Tagged};
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_store::accept::{self, Accepted};
+use peers_store::contracts::Frozen;
 use peers_store::layout::peers;
 use peers_store::layout::store::{JOURNAL, PROJECT};
 use peers_store::load::{self, Source};
@@ -27,6 +28,7 @@ use peers_sys::term;
 use super::backup::{self, Extent};
 use super::detect::Language;
 use super::error::{quoted, shown};
+use super::frozen::Planned;
 use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
@@ -70,6 +72,8 @@ pub struct InitOptions {
     pub agents: Agents,
     /// What the agents are to do: written into `TASK.md` and committed, with a review of it among the goals.
     pub task: Option<String>,
+    /// The plan that is committed as `PLAN.md`, and frozen in the trusted store with its commands.
+    pub plan: Option<Planned>,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
@@ -99,6 +103,15 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
     }
     if let Some(task) = &options.task {
         task::refuse_other(&site.work, task)?;
+    }
+    if let Some(plan) = &options.plan {
+        plan.refuse_other(&site.work)?;
+        if site.cloned || options.no_commit {
+            let hint = "accept them with `peers goals accept`, and leave `--no-commit` out";
+            let message = "a plan is frozen beside goals that were accepted, and its PLAN.md is committed";
+            return Err(ScaffoldError::refused(exit::USAGE, message, hint));
+        }
+        site.frozen = Some(plan.collect(site.repo.as_ref().ok())?);
     }
     let agents = match &options.agents {
         // Where one stays, nothing was asked for.
@@ -148,6 +161,8 @@ struct Site {
     template: Template,
     /// The modes that they are of.
     modes: Option<Merged>,
+    /// What is to be frozen of a plan.
+    frozen: Option<Frozen>,
     /// What of the acceptance cannot be read, for people.
     lost: Vec<String>,
     /// An `init` got as far as the store, nothing was ever accepted, and nothing ran: what lies there and is
@@ -304,6 +319,7 @@ impl Site {
             proposed: Vec::new(),
             template: Template::default(),
             modes: None,
+            frozen: None,
             lost,
             unfinished,
             extent,
@@ -452,6 +468,12 @@ impl Site {
         };
         if let Some(task) = &options.task {
             task::lay_down(&self.work, repo, task, (now, options.no_commit), &mut steps)?;
+        }
+        if let (Some(plan), Some(frozen)) = (&options.plan, &self.frozen) {
+            plan.lay_down(&self.work, repo, now, &mut steps)?;
+            steps.act(Action::Accept, "PLAN.md and its commands, frozen in the trusted store", || {
+                plan.freeze(&self.place, frozen, &peers_place::operator::name(env))
+            })?;
         }
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;

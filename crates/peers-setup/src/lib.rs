@@ -10,6 +10,7 @@ mod deinit;
 pub mod detect;
 mod error;
 mod fault;
+pub mod frozen;
 mod gates;
 mod host;
 mod ignore;

@@ -7,6 +7,7 @@ use peers_model::{GoalId, Timestamp, limits};
 use peers_sys::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
+use crate::contracts::Pins;
 use crate::disk::{Area, Disk};
 use crate::store::StoreError;
 use crate::{json, layout};
@@ -31,6 +32,9 @@ pub struct Accepted {
     /// The modes that the goals were made from, what is required first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<AcceptedMode>,
+    /// What of a plan is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contracts: Option<Pins>,
 }
 
 /// A mode as it was when its goals were accepted.
@@ -168,6 +172,7 @@ pub fn write_with<D: Disk>(
             None
         }
     };
+    let contracts = before.as_ref().and_then(|before| before.contracts.clone());
     let NewModes { modes, files } = modes.unwrap_or_else(|| NewModes {
         modes: before.map(|before| before.modes).unwrap_or_default(),
         files: BTreeMap::new(),
@@ -192,14 +197,28 @@ pub fn write_with<D: Disk>(
         by: by.to_owned(),
         note: note.map(str::to_owned),
         modes,
+        contracts,
     };
-    let bytes = serde_json::to_vec_pretty(&accepted).map_err(|e| StoreError::File {
+    publish(disk, &accepted)?;
+    Ok(accepted)
+}
+
+/// Pins what is frozen of a plan, beside what was accepted.
+pub(crate) fn pin<D: Disk>(disk: &mut D, pins: Pins) -> Result<(), StoreError> {
+    let Some(accepted) = read(disk)? else {
+        let what = "is missing, so nothing can be frozen beside it".to_owned();
+        return Err(StoreError::File { path: layout::store::ACCEPTED.into(), what, remedy: Some(REMEDY) });
+    };
+    publish(disk, &Accepted { contracts: Some(pins), ..accepted })
+}
+
+fn publish<D: Disk>(disk: &mut D, accepted: &Accepted) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec_pretty(accepted).map_err(|e| StoreError::File {
         path: layout::store::ACCEPTED.into(),
         what: format!("cannot be written: {e}"),
         remedy: None,
     })?;
-    disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?;
-    Ok(accepted)
+    Ok(disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?)
 }
 
 fn keep_aside<D: Disk>(disk: &mut D, path: &str) -> Result<(), StoreError> {

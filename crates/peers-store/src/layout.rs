@@ -1,5 +1,8 @@
 //! Every path name, in one place. All are relative to their [`Area`](crate::Area).
 
+/// The control directory of a repository.
+pub(crate) const PEERS_DIR: &str = ".peers";
+
 /// Below the trusted store.
 pub mod store {
     /// Directory of journal segments.
@@ -12,6 +15,8 @@ pub mod store {
     pub const ACCEPTED_DIR: &str = "accepted";
     /// The files of accepted modes that have some for their gates.
     pub const ACCEPTED_MODES: &str = "accepted/modes";
+    /// The frozen plan and its commands.
+    pub const CONTRACTS: &str = "contracts";
     /// Which repository this is.
     pub const PROJECT: &str = "project.json";
     /// Run records.
@@ -70,6 +75,10 @@ pub mod peers {
     pub const REPORT: &str = "REPORT.md";
     /// The verification.
     pub const VERIFY: &str = "VERIFY.md";
+    /// Copy of the frozen plan, for readers.
+    pub const PLAN_ORIGINAL: &str = "PLAN.original.md";
+    /// Copies of the frozen commands and files, for readers.
+    pub const CONTRACTS: &str = "contracts";
     /// What editors complete the operator's files from.
     pub const SCHEMA: &str = "schema";
 

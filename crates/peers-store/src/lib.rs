@@ -9,6 +9,7 @@ pub mod artifacts;
 pub mod authors;
 pub mod bugs;
 pub mod commands;
+pub mod contracts;
 pub mod disk;
 pub mod fsdisk;
 pub mod journal;

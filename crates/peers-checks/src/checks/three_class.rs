@@ -1,5 +1,7 @@
 //! `three-class`: what a source file does is tested where it works, at its edges, and where it fails (`modes.md` §3.1).
 
+mod delta;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_code::{Import, Language, Test, module_name};
@@ -14,7 +16,12 @@ pub(crate) const CHECK: Check = Check {
     name: check::THREE_CLASS.name,
     about: "Each source file has tests of the happy path, of edges, and of failures",
     args: check::THREE_CLASS.args,
-    run: |cx, args| judge(cx, args.number(&check::THREE_CLASS, "min-lines")).unwrap_or_else(Report::from),
+    run: |cx, args| {
+        if args.is_asked("delta") {
+            return delta::run(cx);
+        }
+        judge(cx, args.number(&check::THREE_CLASS, "min-lines")).unwrap_or_else(Report::from)
+    },
 };
 
 /// What a test is about.

@@ -16,6 +16,7 @@ mod init;
 mod land;
 mod man;
 mod modes;
+mod plan;
 mod prompt;
 mod replay;
 mod report;
@@ -74,6 +75,8 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "peek",
     "review",
     "compare",
+    "amend",
+    "ack-block",
     "service",
 ];
 
@@ -121,6 +124,7 @@ enum Command {
     Codemap(codemap::Args),
     AgentsDoc(codemap::AgentsArgs),
     Check(check::Args),
+    Plan(plan::Args),
     BugHunt(bug_hunt::Args),
     Report(report::Args),
     Replay(replay::Args),
@@ -248,6 +252,7 @@ impl Command {
             Self::Codemap(args) => codemap::run(args, cx),
             Self::AgentsDoc(args) => codemap::agents(args, cx),
             Self::Check(args) => check::run(args, cx),
+            Self::Plan(args) => plan::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),
             Self::Report(args) => report::run(args, cx),
             Self::Replay(args) => replay::run(args, cx),

@@ -8,6 +8,7 @@ macro_rules! lasting {
 }
 
 mod add;
+mod amend;
 mod budget;
 mod compare;
 pub(crate) mod completions;
@@ -73,6 +74,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "codemap",
     "agents-doc",
     "check",
+    "plan",
     "bug-hunt",
     "prompt",
     "tmux",
@@ -172,6 +174,8 @@ enum Command {
     Prune(prune::Args),
     Registry(registry::Args),
     Budget(budget::Args),
+    Amend(amend::Amend),
+    AckBlock(amend::AckBlock),
     Dashboard(dashboard::Args),
     Peek(peek::Args),
     Report(report::Args),
@@ -259,6 +263,8 @@ impl Command {
             Self::Watch(_) => Some("watch"),
             Self::Prune(_) => Some("prune"),
             Self::Budget(_) => Some("budget"),
+            Self::Amend(_) => Some("amend"),
+            Self::AckBlock(_) => Some("ack-block"),
             Self::Service(_) => Some("service"),
             Self::Registry(args) => args.changes(),
             Self::Status(_)
@@ -304,6 +310,8 @@ impl Command {
             Self::Prune(args) => prune::run(args, ctl),
             Self::Registry(args) => registry::run(args, ctl),
             Self::Budget(args) => budget::run(args, ctl),
+            Self::Amend(args) => amend::amend(args, ctl),
+            Self::AckBlock(args) => amend::ack_block(args, ctl),
             Self::Dashboard(args) => dashboard::run(args, ctl),
             Self::Peek(args) => peek::run(args, ctl),
             Self::Report(args) => report::run(args, ctl),

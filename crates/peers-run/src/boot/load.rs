@@ -113,6 +113,7 @@ impl Loaded {
                 by: "--accept-digest".into(),
                 note: None,
                 modes: Vec::new(),
+                contracts: None,
             });
         }
         Ok(())

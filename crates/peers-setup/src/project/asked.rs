@@ -1,18 +1,17 @@
 //! What was asked for, before the target is looked at.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use peers_core::plan;
 use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_modes::Merged;
 use peers_place::file_exit;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::{Env, expand_home};
-use peers_sys::term;
 
 use super::super::ScaffoldError;
 use super::super::error::shown;
+use super::super::frozen::{Planned, parent};
 use super::ProjectOptions;
 
 /// The mode that goes with a plan.
@@ -25,6 +24,8 @@ pub(super) struct Asked {
     pub(super) spec: Option<String>,
     /// What its modes ask for.
     pub(super) modes: Option<Merged>,
+    /// The plan that is frozen.
+    pub(super) planned: Option<Planned>,
 }
 
 /// Refuses what cannot be meant. Reads the files that were named.
@@ -38,42 +39,14 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
     if implement && plan.is_none() {
         return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
-    if let Some(path) = plan {
-        check_plan(path)?;
-    }
     let modes = super::super::modes::merged(modes.as_deref(), *language, None, env)?.map(|(modes, _)| modes);
-    if plan.is_some() {
-        return Err(usage(
-            "--plan goes with the mode `implement`, which this version does not have yet",
-            "the plan has no errors; `--spec` writes a text into SPEC.md",
-        ));
+    let planned = plan.as_deref().map(Planned::read).transpose()?;
+    let planned = planned.map(|planned| Planned { at_base: options.at_base.clone(), ..planned });
+    if plan.is_some() && !implement {
+        return Err(usage("--plan goes with the mode `implement`", "`--modes implement`"));
     }
     let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
-    Ok(Asked { spec, modes })
-}
-
-fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
-    let (dir, name) = parent(path).ok_or_else(|| no_plan(path))?;
-    let bytes = match SafeDir::open_shared(&dir).and_then(|dir| dir.read(&name, limits::CONFIG)) {
-        Ok(bytes) => bytes,
-        Err(FileError::NotFound { .. }) => return Err(no_plan(path)),
-        Err(error @ FileError::TooLarge { .. }) => {
-            return Err(invalid(path, &[plan::Problem { line: 1, message: error.to_string() }]));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let errors = plan::parse(&bytes).errors;
-    if errors.is_empty() { Ok(()) } else { Err(invalid(path, &errors)) }
-}
-
-/// The file is no plan: all that is wrong with it.
-fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
-    let lines: Vec<_> = errors
-        .iter()
-        .map(|error| format!("line {}: {}", error.line, term::line(&error.message, 300)))
-        .collect();
-    let message = format!("{} is not a valid plan: {}", shown(path), lines.join("; "));
-    ScaffoldError::plain(exit::INVALID, message)
+    Ok(Asked { spec, modes, planned })
 }
 
 /// The text itself that was given with `option`, or that of the file which it names.
@@ -115,20 +88,9 @@ fn usage(why: impl Into<String>, hint: impl Into<Step>) -> ScaffoldError {
     ScaffoldError::refused(exit::USAGE, why, hint)
 }
 
-fn no_plan(path: &Path) -> ScaffoldError {
-    usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
-}
-
 fn no_file(option: &str, path: &Path) -> ScaffoldError {
     usage(
         format!("{} does not exist", shown(path)),
         format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )
-}
-
-/// The directory of a file and its name in there.
-fn parent(path: &Path) -> Option<(PathBuf, std::ffi::OsString)> {
-    let name = path.file_name()?.to_owned();
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some((dir.to_owned(), name))
 }

@@ -55,6 +55,7 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         modes: options.modes.clone(),
         agents: options.agents.clone(),
         task: options.task.clone(),
+        plan: options.planned.clone(),
         settings: options.settings.clone(),
         ..InitOptions::default()
     }
