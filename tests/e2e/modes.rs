@@ -253,7 +253,7 @@ fn row_42_modes_that_do_not_stack_or_do_not_exist_leave_nothing_behind() {
         (
             "nonsense",
             3,
-            "unknown mode `nonsense`; available: audit, audit-deep, describe, document, one, thorough, two",
+            "unknown mode `nonsense`; available: audit, audit-deep, describe, document, implement, one, thorough, two",
         ),
         ("one,two", 3, "the modes `one` and `two` have different goals with the id `same`"),
     ] {
@@ -277,7 +277,7 @@ fn modes_are_listed_shown_and_compared_by_both_commands() {
     let list = world.peers(&["modes", "list", "--json"]).exits(0).json("peers.modes-list/1");
     let names: Vec<&str> =
         list["modes"].as_array().unwrap().iter().map(|mode| mode["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["audit", "audit-deep", "describe", "document", "thorough"]);
+    assert_eq!(names, ["audit", "audit-deep", "describe", "document", "implement", "thorough"]);
     let ctl = world.ctl(&["modes", "list", "--json"]).exits(0).json("peers-ctl.modes-list/1");
     assert_eq!(ctl["data"]["modes"], list["modes"]);
     world

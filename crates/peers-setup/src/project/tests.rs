@@ -418,7 +418,7 @@ fn row_42_modes_that_are_none_are_refused() {
         (
             "adit",
             exit::INVALID,
-            "unknown mode `adit`; available: audit, audit-deep, describe, document, thorough",
+            "unknown mode `adit`; available: audit, audit-deep, describe, document, implement, thorough",
         ),
     ] {
         let asked = ProjectOptions { modes: Some(vec![modes.to_owned()]), ..options(&world, "repo") };
