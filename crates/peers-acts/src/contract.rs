@@ -24,7 +24,7 @@ use peers_sys::term;
 use crate::oneshot::{Audience, Bench};
 
 /// How long the acceptance command may take before anything is done.
-const PREFLIGHT: Duration = Duration::from_secs(60);
+const PREFLIGHT: Duration = Duration::from_mins(1);
 /// Lines of output that are shown.
 const LINES: usize = 20;
 const NO_COMMIT: &str = "no commit to try it at";

@@ -85,11 +85,14 @@ pub struct CheckCx {
     runner: Option<Box<Runner>>,
 }
 
+/// A copy that is not what was frozen, and what is wrong with it.
+pub(crate) type Edited = (String, &'static str);
+
 /// What the store says of contracts.
 #[derive(Debug)]
 enum Contracts {
     /// They are as they were frozen; which copies in `.peers/` are not.
-    Frozen(Box<Frozen>, Vec<(String, &'static str)>),
+    Frozen(Box<Frozen>, Vec<Edited>),
     Absent(CouldNot),
     Damaged(CouldNot),
 }
@@ -217,7 +220,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// [`CouldNot`] when nothing is frozen, or what is does not fit its pins or the newest record of it.
-    pub(crate) fn frozen(&self) -> Result<(&Frozen, &[(String, &'static str)]), CouldNot> {
+    pub(crate) fn frozen(&self) -> Result<(&Frozen, &[Edited]), CouldNot> {
         let (frozen, differences) = match &self.contracts {
             Contracts::Frozen(frozen, differences) => (frozen, differences),
             Contracts::Absent(why) | Contracts::Damaged(why) => return Err(why.clone()),

@@ -70,6 +70,9 @@ fn range_of(text: &str) -> Option<RangeInclusive<usize>> {
     }
 }
 
+/// Where the lines of a file at a commit were written.
+type Origins = BTreeMap<(CommitId, String), Rc<[Origin]>>;
+
 /// The review records of a history, as far as a peer that was seen to make them stands behind them.
 pub struct Reviews<'a> {
     cx: &'a CheckCx,
@@ -77,7 +80,7 @@ pub struct Reviews<'a> {
     commits: Vec<CommitFact>,
     new: BTreeSet<CommitId>,
     records: Vec<Record>,
-    origins: RefCell<BTreeMap<(CommitId, String), Rc<[Origin]>>>,
+    origins: RefCell<Origins>,
 }
 
 impl std::fmt::Debug for Reviews<'_> {

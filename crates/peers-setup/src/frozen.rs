@@ -51,8 +51,13 @@ impl Planned {
         &self.plan
     }
 
-    /// Refuses a plan where another one is.
-    pub(super) fn refuse_other(&self, work: &SafeDir) -> Result<(), ScaffoldError> {
+    /// Refuses a plan where another one is, or where it cannot be both committed and accepted.
+    pub(super) fn refuse_other(&self, work: &SafeDir, half: bool) -> Result<(), ScaffoldError> {
+        if half {
+            let hint = "accept them with `peers goals accept`, and leave `--no-commit` out";
+            let message = "a plan is frozen beside goals that were accepted, and its PLAN.md is committed";
+            return Err(ScaffoldError::refused(exit::USAGE, message, hint));
+        }
         match work.read_opt(PLAN, limits::CONFIG)? {
             Some(there) if there != self.bytes => {
                 let hint = "move it out of the way, or give that file: `--plan PLAN.md`";

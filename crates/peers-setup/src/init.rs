@@ -105,12 +105,7 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         task::refuse_other(&site.work, task)?;
     }
     if let Some(plan) = &options.plan {
-        plan.refuse_other(&site.work)?;
-        if site.cloned || options.no_commit {
-            let hint = "accept them with `peers goals accept`, and leave `--no-commit` out";
-            let message = "a plan is frozen beside goals that were accepted, and its PLAN.md is committed";
-            return Err(ScaffoldError::refused(exit::USAGE, message, hint));
-        }
+        plan.refuse_other(&site.work, site.cloned || options.no_commit)?;
         site.frozen = Some(plan.collect(site.repo.as_ref().ok())?);
     }
     let agents = match &options.agents {
@@ -471,9 +466,9 @@ impl Site {
         }
         if let (Some(plan), Some(frozen)) = (&options.plan, &self.frozen) {
             plan.lay_down(&self.work, repo, now, &mut steps)?;
-            steps.act(Action::Accept, "PLAN.md and its commands, frozen in the trusted store", || {
-                plan.freeze(&self.place, frozen, &peers_place::operator::name(env))
-            })?;
+            let what = "PLAN.md and its commands, frozen in the trusted store";
+            let by = peers_place::operator::name(env);
+            steps.act(Action::Accept, what, || plan.freeze(&self.place, frozen, &by))?;
         }
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;

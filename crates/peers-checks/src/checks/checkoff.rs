@@ -54,7 +54,7 @@ fn judge(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
             // Done before the first turn: by the operator.
             None if made.at_base.contains(&step.id) => {}
             None => {
-                findings.push(about(step, "no-checkoff", "is done, and no commit since the base made it so"))
+                findings.push(about(step, "no-checkoff", "is done, and no commit since the base made it so"));
             }
             Some(commit) => {
                 let peer = reviews.whose().speaker(commit);

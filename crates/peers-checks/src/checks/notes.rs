@@ -174,7 +174,7 @@ fn undelivered(step: &Step, section: &Section<'_>) -> Vec<Finding> {
                 &format!("{}: no `- **{name}:**`", step.id),
             )),
             Some((line, "")) => {
-                findings.push(at(DELIVERY_FILE, line, "blank", &format!("{}: `{name}` is blank", step.id)))
+                findings.push(at(DELIVERY_FILE, line, "blank", &format!("{}: `{name}` is blank", step.id)));
             }
             Some((line, value)) if name == "Commit" && step.mark == Mark::Done => {
                 let said = value.trim_matches('`');

@@ -71,12 +71,12 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "prune",
     "registry",
     "budget",
+    "amend",
+    "ack-block",
     "dashboard",
     "peek",
     "review",
     "compare",
-    "amend",
-    "ack-block",
     "service",
 ];
 

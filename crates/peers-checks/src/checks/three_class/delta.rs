@@ -65,7 +65,7 @@ fn defect(cx: &CheckCx, step: &Step, id: &CommitId) -> Result<Option<Finding>, C
     let roots = &cx.settings().layout;
     let (mut kinds, mut asserts) = (BTreeSet::new(), BTreeSet::new());
     for path in facts.changed_paths(&before, &commit.tree).map_err(fail)? {
-        if !is_test(&path) && !(ends_with_rs(&path) && is_source(&path, roots)) {
+        if !(is_test(&path) || ends_with_rs(&path) && is_source(&path, roots)) {
             continue;
         }
         let mut known = Known::new();
@@ -93,13 +93,11 @@ fn defect(cx: &CheckCx, step: &Step, id: &CommitId) -> Result<Option<Finding>, C
     Ok(copied.then(|| about(step, "class", "added tests of three kinds that assert the same things")))
 }
 
+/// Hears of a test: its file, its name, its classes, what it asserts.
+type Told<'a> = dyn FnMut(&str, &str, BTreeSet<Class>, &[String]) + 'a;
+
 /// Tells each test of a file: its name, its body, its kinds, what it asserts. Nothing where there is no such file.
-fn each_test(
-    cx: &CheckCx,
-    tree: &TreeId,
-    path: &str,
-    tell: &mut dyn FnMut(&str, &str, BTreeSet<Class>, &[String]),
-) -> Result<(), CouldNot> {
+fn each_test(cx: &CheckCx, tree: &TreeId, path: &str, tell: &mut Told<'_>) -> Result<(), CouldNot> {
     let blob = cx.facts()?.read_blob_of(tree, path, MAX_BYTES + 1);
     let Some(blob) = blob.map_err(|e| CouldNot::git("read a test", &e))? else { return Ok(()) };
     let source = Source::parse(path, &blob.bytes)
