@@ -649,3 +649,52 @@ fn mutations_change_the_meaning_of_sources_and_leave_them_readable() {
         }
     }
 }
+
+#[test]
+fn mutations_leave_alone_what_no_suite_checks() {
+    for (path, text, due) in [
+        (
+            "a.py",
+            "\"\"\"Doc 1 < 2.\"\"\"\nimport sys\ndef f(a: Literal[1]) -> Final[True]:\n    log.debug(a + 1)\n    self._logger.info('x', a * 2)\n    if sys.version_info >= (3, 8):\n        g(a)\nif __name__ == '__main__':\n    f(1)\n",
+            "g(a) -> pass",
+        ),
+        (
+            "a.ts",
+            "type A = 1 | 2;\ninterface B { a: true }\nfunction f(a: 1): void { console.log(a + 1); g(a); }\n",
+            "g(a); -> {}",
+        ),
+        (
+            "a.rs",
+            "#[repr(align(8))]\nstruct A;\nfn f(a: [u8; 4]) { log::warn!(\"{}\", 1 + 2); debug!(\"{}\", 3); g(a.0); }\n#[cfg(test)]\nmod tests { fn helper() -> u8 { 7 } }\n",
+            "g(a.0); -> {}",
+        ),
+        ("a.go", "package a\nfunc f(a [4]int) { log.Printf(\"%d\", 1+2); g(a) }\n", "g(a) -> {}"),
+    ] {
+        let source = Source::parse(path, text.as_bytes()).unwrap();
+        let shown: Vec<String> = source.mutations().into_iter().map(|mutation| mutation.shown).collect();
+        assert_eq!(shown.join("; "), due, "{path}");
+    }
+}
+
+#[test]
+fn every_mutant_parses_where_code_is_written_tightly() {
+    for (path, text) in [
+        (
+            "a.py",
+            "def f(a, b):\n    if (  # why\n        a\n    ):\n        return(a)\n    return (a)and(b)\n",
+        ),
+        ("a.js", "function f(a, b) { if (/* c */ a) return(b); return /* c */ a+-b; }\n"),
+        ("b.js", "function f(a, b) { if ('x' in a) g(a)\n  else h(b)\n  return a*/x/.y + b*+a }\n"),
+        ("a.rs", "fn f(a: u32, b: u8) -> bool { if a as u8 <= b { g(); } a as u8 > b }\n"),
+        ("a.go", "package a\nfunc f(a, b int) int { if a > -b { g() }; return a- -b }\n"),
+    ] {
+        let source = Source::parse(path, text.as_bytes()).unwrap();
+        let mutations = source.mutations();
+        assert!(!mutations.is_empty(), "{path}");
+        for mutation in mutations {
+            let changed = mutation.apply(text);
+            assert!(Source::parse(path, changed.as_bytes()).is_ok(), "{path}: {changed}");
+            assert!(!changed.contains("returnNone") && !changed.contains("returnundefined"), "{changed}");
+        }
+    }
+}
