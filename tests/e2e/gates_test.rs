@@ -1,6 +1,8 @@
 //! `peers gates test`.
 
-use crate::support::{World, goals};
+use std::io::Read as _;
+
+use crate::support::{World, goals, heard};
 
 const CODE: &str = "function price(a, rate) {\n  if (a <= 0) { throw new Error('no'); }\n  return a * rate;\n}\nmodule.exports = price;\n";
 
@@ -48,6 +50,10 @@ fn gates_that_check_everything_notice_every_fault_and_each_is_counted() {
     assert!(text.out.starts_with("gates test: 2 of 2 faults noticed (seed 7)\n"), "{}", text.out);
     assert_eq!(world.read("src/price.js"), CODE);
     assert!(world.git(&["status", "--porcelain"]).is_empty());
+    // With other gates it says nothing.
+    world.write(".peers/goals.yaml", &goals(&[("tests", "true")]));
+    world.accept_config("");
+    world.peers(&["check", "mutation-sample"]).exits(3);
 }
 
 #[test]
@@ -84,10 +90,19 @@ fn lines_that_changed_since_a_commit_are_looked_at_and_no_others() {
 fn a_gate_that_is_red_or_writes_the_sources_proves_nothing() {
     let red = world(&[("tests", "false")]);
     red.peers(&["gates", "test"]).exits(3).err_has("the gate tests is not green");
-    let writes = world(&[("tests", "git checkout -q -- src || echo >> src/price.js")]);
-    let done = writes.peers(&["gates", "test", "--count", "2"]).exits(3);
-    assert!(done.out.starts_with("gates test: no fault was judged\n"), "{}", done.out);
-    done.out_has("a gate wrote this file");
+    let writes = world(&[("tests", "echo >> src/price.js")]);
+    writes.peers(&["gates", "test"]).exits(3).err_has("change files of the commit (src/price.js)");
+    // One that mends what is planted, and one that writes elsewhere once something is.
+    let mends = format!("{} || printf '' > src/price.js", knows_all());
+    let elsewhere = format!("{} || echo >> README.md", knows_all());
+    for (gate, why) in
+        [(mends, "a gate wrote this file"), (elsewhere, "another file of the commit (README.md)")]
+    {
+        let world = world(&[("tests", &gate)]);
+        let done = world.peers(&["gates", "test", "--count", "2"]).exits(3);
+        assert!(done.out.starts_with("gates test: no fault was judged\n"), "{}", done.out);
+        assert_eq!(done.out.matches(why).count(), 2, "{}", done.out);
+    }
     let own = world(&[("real", "true")]);
     own.write(
         ".peers/goals.yaml",
@@ -95,4 +110,32 @@ fn a_gate_that_is_red_or_writes_the_sources_proves_nothing() {
     );
     own.accept_config("");
     own.peers(&["gates", "test"]).exits(3).err_has("no hard gate runs a command in a checkout");
+}
+
+#[test]
+fn ctrl_c_prints_what_is_known_and_leaves_nothing_behind() {
+    let here = World::repo();
+    let pipe = here.fifo("pipe");
+    // The first fault is noticed; in the second the gate hangs.
+    let hangs = format!(
+        "{} && exit 0; test -e mark || {{ touch mark; exit 1; }}; echo up > {}; exec tail -f /dev/null",
+        knows_all(),
+        pipe.display()
+    );
+    here.write("src/price.js", CODE);
+    here.commit("Code");
+    here.peers(&["init"]).exits(0);
+    here.write(".peers/goals.yaml", &goals(&[("tests", &hangs)]));
+    here.accept_config("");
+    let mut child = here.spawned(&["gates", "test", "--count", "3"]);
+    heard(&pipe);
+    let sent = here.command("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().unwrap();
+    assert!(sent.success());
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(out.starts_with("gates test: 1 of 1 fault noticed"), "{out}");
+    let left = here.everything().into_keys().filter(|path| path.ends_with("price.js"));
+    assert_eq!(left.collect::<Vec<_>>(), [here.at("src/price.js")]);
+    assert_eq!(here.read("src/price.js"), CODE);
 }

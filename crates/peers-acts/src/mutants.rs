@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use peers_code::{MAX_BYTES, MutationKind, Source, is_source};
-use peers_git::{ControlDir, PeerRepo};
+use peers_git::{ControlDir, DirtyStatus, PeerRepo, SyntheticGit};
 use peers_model::command::Step;
 use peers_model::goal::{GateRun, GoalKind};
 use peers_model::record::Record;
@@ -27,6 +27,8 @@ use crate::oneshot::{Audience, Bench, Show, exempt};
 
 /// Bytes of all sources that are read for faults.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
+/// Uncommitted paths of the checkout that are looked through for files of the commit.
+const COMPARED: usize = 10_000;
 
 /// What to plant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,6 +188,8 @@ pub fn test(
     let planned = plans.len();
     let ground = Ground {
         dir: bench.checkout(&control, &head, &lent)?,
+        control: &control,
+        lent: &lent,
         key: TreeKey { head: head.clone(), tree: tree.clone() },
         gates: in_order_of_need(&gates, &loaded.goals),
         audience: Audience::of(show, gates.len()),
@@ -209,6 +213,9 @@ pub fn test(
     let (unmutated, signal) = ground.ask()?;
     tested.red = unmutated.into_iter().filter(|judged| !judged.verdict.is_pass()).collect();
     tested.signal = signal;
+    if tested.signal.is_none() && tested.red.is_empty() {
+        ground.stands_still()?;
+    }
     // Nothing was written before this second.
     let mut last = seconds();
     for plan in plans {
@@ -315,6 +322,8 @@ fn plans(
 /// The checkout, and who is asked about it.
 struct Ground<'a> {
     dir: std::path::PathBuf,
+    control: &'a ControlDir,
+    lent: &'a SyntheticGit,
     key: TreeKey,
     gates: Vec<GoalId>,
     audience: Audience,
@@ -358,7 +367,40 @@ impl Ground<'_> {
                 signal,
             ));
         }
+        if signal.is_none()
+            && let Some(edited) = self.edited()?
+        {
+            let _same_place = self.bench.checkout(self.control, &self.key.head, self.lent)?;
+            let why =
+                format!("a gate changed another file of the commit ({edited}); the checkout was made anew");
+            return Ok((Fate::Unknown(why), signal));
+        }
         Ok((fate(&answers), signal))
+    }
+
+    /// Refuses gates that change files of the commit by themselves.
+    fn stands_still(&self) -> Result<(), Finding> {
+        let Some(edited) = self.edited()? else { return Ok(()) };
+        let what = format!(
+            "the gates change files of the commit ({}), so a planted fault cannot be told from what they write",
+            term::line(&edited, 200)
+        );
+        Err(Finding::new(exit::INVALID, what, "let them check, or write to files that git ignores"))
+    }
+
+    /// A file of the commit that is not what it was.
+    fn edited(&self) -> Result<Option<String>, Finding> {
+        let files = self.control.dirty_files(&self.dir, &self.key.head, COMPARED + 1)?;
+        if files.len() > COMPARED {
+            let what = "more than 10,000 files of the checkout are not of the commit, so nobody can tell whether gates \
+                        change those that are";
+            return Err(Finding::new(
+                exit::INVALID,
+                what.to_owned(),
+                "let git ignore what `setup` and gates make",
+            ));
+        }
+        Ok(files.into_iter().find(|file| file.status != DirtyStatus::Added).map(|file| file.path))
     }
 
     fn parent<'p>(&self, path: &'p str) -> Result<(SafeDir, &'p str), BootError> {

@@ -85,8 +85,14 @@ fn is_no_matter(node: Node<'_>, text: &str, grammar: Grammar) -> bool {
         "if_statement" if grammar == Grammar::Python => condition_names(node, text, &["__name__"]),
         "expression_statement" => is_logging(node, text),
         "mod_item" => is_for_tests(node, text),
-        "attribute_item" | "inner_attribute_item" | "type" | "type_arguments" | "type_annotation" => true,
-        "interface_declaration" | "type_alias_declaration" | "ambient_declaration" => true,
+        "attribute_item"
+        | "inner_attribute_item"
+        | "type"
+        | "type_arguments"
+        | "type_annotation"
+        | "interface_declaration"
+        | "type_alias_declaration"
+        | "ambient_declaration" => true,
         _ => {
             kind.ends_with("_type")
                 || (grammar == Grammar::Python

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk, DiskError};
 use crate::store::StoreError;
-use crate::{json, layout};
+use crate::{accept, json, layout};
 
 /// The newest version of the file.
 const VERSION: u32 = 1;
@@ -19,6 +19,8 @@ pub struct Planted {
     pub head: CommitId,
     /// Its tree.
     pub tree: TreeId,
+    /// The goals and the configuration that were in force: [`crate::accept::together`].
+    pub accepted: String,
     /// When.
     pub at: Timestamp,
     /// What chose the faults.
@@ -33,20 +35,25 @@ impl Planted {
     /// Of so many faults `judged`, and `noticed`.
     #[must_use]
     pub fn new(
-        (head, tree): (CommitId, TreeId),
+        (head, tree, accepted): (CommitId, TreeId, String),
         at: Timestamp,
         seed: u32,
         (judged, noticed): (u64, u64),
     ) -> Self {
-        Self { v: VERSION, head, tree, at, seed, judged, noticed }
+        Self { v: VERSION, head, tree, accepted, at, seed, judged, noticed }
     }
 }
 
-/// Reads the copy; `None` where there is none.
+/// Reads the copy; `None` where there is none, or where other goals are accepted now: it says nothing of those.
 ///
 /// # Errors
 /// [`StoreError`] where it cannot be used.
 pub fn read<D: Disk>(disk: &mut D) -> Result<Option<Planted>, StoreError> {
+    let now = accept::read(disk)?.map(|accepted| accept::together(&accepted.digests)).unwrap_or_default();
+    Ok(newest(disk)?.filter(|planted| planted.accepted == now))
+}
+
+fn newest<D: Disk>(disk: &mut D) -> Result<Option<Planted>, StoreError> {
     json::read(
         disk,
         layout::store::PLANTED,

@@ -136,7 +136,7 @@ fn a_check_writes_nothing() {
     };
     let control = world.control();
     let tree = control.facts().tree_of(&world.head()).unwrap();
-    let found = Planted::new((world.head(), tree), Timestamp::default(), 7, (20, 18));
+    let found = Planted::new((world.head(), tree, String::new()), Timestamp::default(), 7, (20, 18));
     planted::write(&mut world.disk(), &found).unwrap();
     let before = listing(world.dir.path());
     let asked = Asked { control: Some(control), ..world.asked() };

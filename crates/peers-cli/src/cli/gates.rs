@@ -13,7 +13,8 @@ use peers_console::screen;
 use peers_model::command::Step;
 use peers_model::{exit, time};
 use peers_place::Place;
-use peers_run::boot;
+use peers_run::boot::{self, Loaded};
+use peers_store::accept;
 use peers_store::planted::{self, Planted};
 use peers_sys::term;
 use serde_json::{Value, json};
@@ -103,7 +104,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     let (noticed, judged) = (tested.noticed(), tested.judged());
     if judged > 0 {
-        keep(&place, &tested)?;
+        keep(&place, &loaded, &tested)?;
     }
     if args.json {
         cx.out.json("peers.gates-test/1", &body(&tested))?;
@@ -123,10 +124,11 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 /// For `complete`, views and `check: mutation-sample`.
-fn keep(place: &Place, tested: &Tested) -> Result<(), CommandError> {
+fn keep(place: &Place, loaded: &Loaded, tested: &Tested) -> Result<(), CommandError> {
     let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let counts = (number(tested.judged()), number(tested.noticed()));
-    let planted = Planted::new((tested.head.clone(), tested.tree.clone()), tested.at, tested.seed, counts);
+    let about = (tested.head.clone(), tested.tree.clone(), accept::together(&loaded.digests));
+    let planted = Planted::new(about, tested.at, tested.seed, counts);
     Ok(planted::write(&mut place.open_store_disk()?, &planted)?)
 }
 

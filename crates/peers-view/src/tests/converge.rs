@@ -147,7 +147,9 @@ fn a_run_that_is_complete_names_what_planted_faults_showed_at_its_commit_and_at_
         let head = world.view().core.value().unwrap().head.clone().unwrap();
         let head = if at == 'b' { head } else { CommitId::new("9".repeat(40)).unwrap() };
         let tree = TreeId::new("9".repeat(40)).unwrap();
-        let found = planted::Planted::new((head, tree), Timestamp::default(), 7, (20, 18));
+        let accepted = peers_store::accept::read(&mut world.disk()).unwrap().unwrap().digests;
+        let accepted = peers_store::accept::together(&accepted);
+        let found = planted::Planted::new((head, tree, accepted), Timestamp::default(), 7, (20, 18));
         planted::write(&mut world.disk(), &found).unwrap();
         assert_eq!(closing(&world.view()), due);
         assert_eq!(world.text().contains("18 of 20 faults planted here"), at == 'b');
