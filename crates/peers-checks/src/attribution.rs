@@ -25,6 +25,8 @@ pub struct Attribution {
     /// The sandbox of the newest run.
     sandbox: Option<String>,
     first_head: Option<CommitId>,
+    /// What the newest run began at, and what it saw since and did not take back.
+    kept: Vec<CommitId>,
     open: Option<OpenTurn>,
     health: LoopHealth,
     digest: String,
@@ -86,6 +88,12 @@ impl Attribution {
             if let Record::RunStarted(started) = &line.record {
                 found.first_head.get_or_insert_with(|| started.head.clone());
                 found.sandbox = Some(started.sandbox.clone());
+                found.kept = vec![started.head.clone()];
+            }
+            if let Record::Tick(tick) = &line.record
+                && tick.corrected.is_none()
+            {
+                found.kept.extend(tick.commits.iter().cloned());
             }
             if let Record::Operator(OperatorRecord { op: OperatorOp::Contract(act), .. }) = &line.record {
                 found.contract(act);
@@ -160,6 +168,11 @@ impl Attribution {
     #[must_use]
     pub fn acks(&self) -> &BTreeSet<BugId> {
         &self.acks
+    }
+
+    /// The commits of the newest run that have to be in the history.
+    pub(crate) fn kept(&self) -> &[CommitId] {
+        &self.kept
     }
 
     /// How the loop is doing.

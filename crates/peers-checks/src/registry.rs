@@ -6,8 +6,8 @@ use peers_sys::{clock, digest, term, yaml};
 use crate::check::Check;
 use crate::checks::{
     api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
-    mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
-    three_class,
+    mock_in_impl, mutation_sample, no_secrets, no_shortcuts, notes, plan, resolve_size, self_review,
+    skip_reasons, state_of_work, step_advice, streak, text_advice, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -50,6 +50,16 @@ const REGISTRY: &[Check] = &[
     notes::HONESTY,
     notes::HONESTY_EXTRA,
     notes::BLIND,
+    no_shortcuts::CHECK,
+    state_of_work::CLEAN,
+    state_of_work::INTACT,
+    step_advice::SIZE,
+    step_advice::RATIO,
+    text_advice::SKEPSIS,
+    text_advice::STITCH,
+    text_advice::WEASEL,
+    step_advice::CLAIM,
+    step_advice::CONFIDENCE,
 ];
 
 /// All checks.

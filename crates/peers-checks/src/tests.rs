@@ -1,5 +1,6 @@
 //! Against real repositories and a real store.
 
+mod advice;
 mod bug_ledger;
 mod codemap;
 mod cx;
@@ -7,6 +8,7 @@ mod history;
 mod no_secrets;
 mod plan;
 mod self_review;
+mod shortcuts;
 mod sources;
 mod streak;
 

@@ -41,10 +41,17 @@ pub(crate) const SHIPPED: &[&[(&str, &str)]] = &[
     mode!("implement":
         "mode.yaml",
         "goals.yaml",
+        "prompts/confidence-calibration.md",
+        "prompts/diff-vs-claim.md",
         "prompts/honesty-audit-extra.md",
+        "prompts/inter-step-coherence.md",
+        "prompts/min-impl-size-per-step-review.md",
         "prompts/no-commented-code-review.md",
         "prompts/no-mock-in-impl-review.md",
         "prompts/no-stub-returns-review.md",
+        "prompts/test-skeptic-review.md",
+        "prompts/test-to-code-ratio-review.md",
+        "prompts/weasel-scan.md",
     ),
     mode!("thorough":
         "mode.yaml",

@@ -68,7 +68,7 @@ pub(crate) const BLIND: Check = Check {
 };
 
 /// The text of one of these files, or the failure that it is not there.
-fn text(cx: &CheckCx, path: &str) -> Result<Result<String, Report>, CouldNot> {
+pub(super) fn text(cx: &CheckCx, path: &str) -> Result<Result<String, Report>, CouldNot> {
     Ok(match written(cx, path)? {
         Written::Text(text) => Ok(text),
         Written::Not(why) => Err(Report::new(Verdict::Fail, format!("{path} {why}"))),
@@ -84,16 +84,16 @@ fn failed_if(findings: Vec<Finding>, good: String, bad: String) -> Report {
 
 /// A section of a document: a heading of one level, and the lines below it up to the next of its level or above.
 #[derive(Debug)]
-struct Section<'t> {
-    title: &'t str,
+pub(super) struct Section<'t> {
+    pub(super) title: &'t str,
     /// The line of the heading, from 1.
-    line: usize,
+    pub(super) line: usize,
     /// The lines below it, with their numbers.
-    body: Vec<(usize, &'t str)>,
+    pub(super) body: Vec<(usize, &'t str)>,
 }
 
 /// The sections of a level (2 for `##`), outside of fenced blocks.
-fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
+pub(super) fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
     let mut found: Vec<Section<'t>> = Vec::new();
     let (mut open, mut fenced) = (false, false);
     for (line, text) in lines {
@@ -119,11 +119,11 @@ fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
     found
 }
 
-fn numbered(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn numbered(text: &str) -> Vec<(usize, &str)> {
     (1..).zip(text.lines()).collect()
 }
 
-fn at(path: &str, line: usize, kind: &'static str, what: &str) -> Finding {
+pub(super) fn at(path: &str, line: usize, kind: &'static str, what: &str) -> Finding {
     Finding::at(path, u64::try_from(line).ok(), kind, what, None)
 }
 
@@ -311,7 +311,7 @@ fn unresolved(
     }
 }
 
-fn words(text: &str) -> usize {
+pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
 }
 
@@ -331,7 +331,7 @@ fn hollow(section: &Section<'_>) -> Vec<Finding> {
     findings
 }
 
-fn said(section: &Section<'_>) -> String {
+pub(super) fn said(section: &Section<'_>) -> String {
     section.body.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 

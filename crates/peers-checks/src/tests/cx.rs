@@ -143,7 +143,7 @@ fn a_check_writes_nothing() {
     let cx = CheckCx::open(asked, Some(&mut world.disk())).unwrap();
     for name in crate::names() {
         // Where no plan is frozen, what judges by one cannot be measured.
-        let by_plan = ["contracts", "acceptance", "e2e", "honesty-audit-extra"].contains(name);
+        let by_plan = ["contracts", "acceptance", "e2e", "honesty-audit-extra", "confidence"].contains(name);
         assert_eq!(run(name, &cx, &[]).unwrap().exit_code() > 1, by_plan, "{name}");
     }
     assert_eq!(listing(world.dir.path()), before);

@@ -9,25 +9,25 @@ use peers_store::contracts::{self, Frozen};
 use super::{World, name_of};
 use crate::{CheckCx, Outcome, Ran, RanEnd, Reviews, Verdict};
 
-const META: &str = "surfaces: [cli]\nacceptance: true\n";
+pub(super) const META: &str = "surfaces: [cli]\nacceptance: true\n";
 
-fn plan_with(meta: &str, steps: &[&str]) -> String {
+pub(super) fn plan_with(meta: &str, steps: &[&str]) -> String {
     format!("# F\n## Meta\n{meta}## Steps\n{}\n", steps.join("\n"))
 }
 
-fn plan(steps: &[&str]) -> String {
+pub(super) fn plan(steps: &[&str]) -> String {
     plan_with(META, steps)
 }
 
 /// `STEP-n`, which touches `src/sn.rs`.
-fn step(n: u32, mark: &str, sha: Option<&CommitId>) -> String {
+pub(super) fn step(n: u32, mark: &str, sha: Option<&CommitId>) -> String {
     let sha = sha.map(|sha| format!(" ({})", sha.short())).unwrap_or_default();
     format!("- [{mark}] [STEP-{n}] do {n}{sha}\n  - touches: src/s{n}.rs")
 }
 
 impl World {
     /// With a plan that was frozen before the first run.
-    fn frozen(text: &str) -> Self {
+    pub(super) fn frozen(text: &str) -> Self {
         Self::frozen_with(text, BTreeMap::new())
     }
 
@@ -52,12 +52,12 @@ impl World {
         self.append(Record::Operator(OperatorRecord { op: OperatorOp::Contract(act), by: "ann".into() }));
     }
 
-    fn says(&self, check: &str) -> Verdict {
+    pub(super) fn says(&self, check: &str) -> Verdict {
         self.check(check).report.verdict
     }
 
     /// The kinds of the findings of a check.
-    fn kinds(&self, check: &str) -> Vec<&'static str> {
+    pub(super) fn kinds(&self, check: &str) -> Vec<&'static str> {
         let outcome = self.check(check);
         outcome.report.findings.iter().map(|finding| finding.kind).collect()
     }
@@ -284,7 +284,7 @@ fn check_off(world: &mut World, peer: &str, mark: &str, made: &CommitId, message
     world.turn_with(peer, message, &[("PLAN.md", &text)]);
 }
 
-fn blob(world: &World, path: &str) -> String {
+pub(super) fn blob(world: &World, path: &str) -> String {
     world.git(&["rev-parse", &format!("HEAD:{path}")]).trim().to_owned()
 }
 

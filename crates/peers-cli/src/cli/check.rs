@@ -182,6 +182,8 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         ArgKind::OffByDefault => "[off]".to_owned(),
         ArgKind::Number(default) => format!("N [{default}]"),
         ArgKind::OneOf(words) => words.join("|"),
+        ArgKind::Decimal(default) => format!("N [{default}]"),
+        ArgKind::Words(default) => format!("A,B [{default}]"),
     };
     if as_json {
         let rows: Vec<_> = checks
@@ -208,7 +210,10 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                     vec![format!("  --no-{name}"), format!("{about}: on unless this switches it off")]
                 }
                 ArgKind::OffByDefault => vec![format!("  --{name}"), about.to_owned()],
-                ArgKind::Number(_) => vec![format!("  --{name} N"), about.to_owned()],
+                ArgKind::Number(_) | ArgKind::Decimal(_) => {
+                    vec![format!("  --{name} N"), about.to_owned()]
+                }
+                ArgKind::Words(_) => vec![format!("  --{name} A,B"), about.to_owned()],
                 ArgKind::OneOf(words) => {
                     vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
                 }
