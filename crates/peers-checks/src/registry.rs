@@ -5,9 +5,9 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
-    mock_in_impl, mutation_sample, no_secrets, no_shortcuts, notes, plan, resolve_size, self_review,
-    skip_reasons, state_of_work, step_advice, streak, text_advice, three_class,
+    api_stable, architecture_drift, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified,
+    docs, idle, mock_in_impl, mutation_sample, no_secrets, no_shortcuts, notes, plan, resolve_size,
+    self_review, skip_reasons, state_of_work, step_advice, streak, text_advice, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -60,6 +60,7 @@ const REGISTRY: &[Check] = &[
     text_advice::WEASEL,
     step_advice::CLAIM,
     step_advice::CONFIDENCE,
+    architecture_drift::CHECK,
 ];
 
 /// All checks.

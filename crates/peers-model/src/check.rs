@@ -399,8 +399,12 @@ pub const CLAIM_VS_DIFF: CheckSpec =
 /// `confidence`.
 pub const CONFIDENCE: CheckSpec = CheckSpec { name: "confidence", args: &[STRICT], reads_record: true };
 
+/// `architecture-drift`.
+pub const ARCHITECTURE_DRIFT: CheckSpec =
+    CheckSpec { name: "architecture-drift", args: &[STRICT], reads_record: false };
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 47] = [
+pub const CHECKS: [CheckSpec; 48] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -448,6 +452,7 @@ pub const CHECKS: [CheckSpec; 47] = [
     WEASEL,
     CLAIM_VS_DIFF,
     CONFIDENCE,
+    ARCHITECTURE_DRIFT,
 ];
 
 /// Their names.

@@ -41,6 +41,7 @@ pub(crate) const SHIPPED: &[&[(&str, &str)]] = &[
     mode!("implement":
         "mode.yaml",
         "goals.yaml",
+        "prompts/architecture-coherent.md",
         "prompts/confidence-calibration.md",
         "prompts/diff-vs-claim.md",
         "prompts/honesty-audit-extra.md",

@@ -89,12 +89,11 @@ fn done(plan: &Plan) -> impl Iterator<Item = &Step> {
     plan.steps.iter().filter(|step| step.mark == Mark::Done)
 }
 
+/// Says what there is to say of a done step and its commit.
+type Ask<'a> = dyn Fn(&Step, &CommitId) -> Result<Option<Finding>, CouldNot> + 'a;
+
 /// Asks of each done step with its commit whether something is to be said of it.
-fn each_step(
-    cx: &CheckCx,
-    args: &Args,
-    ask: &dyn Fn(&Step, &CommitId) -> Result<Option<Finding>, CouldNot>,
-) -> Report {
+fn each_step(cx: &CheckCx, args: &Args, ask: &Ask<'_>) -> Report {
     let plan = match at_head(cx) {
         Ok(plan) => plan,
         Err(report) => return advised(args, *report),

@@ -3,7 +3,7 @@
 use peers_model::CommitId;
 
 use super::World;
-use super::plan::{META, plan, plan_with, step};
+use super::plan::{META, blob, plan, plan_with, step};
 use crate::Verdict;
 
 const PASS: Verdict = Verdict::Pass;
@@ -156,5 +156,77 @@ fn row_74_and_75_who_is_not_sure_is_told_where_the_plan_asks_for_it() {
     assert_eq!(with(META, "").says("confidence"), Verdict::Skip);
     for (more, due) in [("", WARN), ("\n  - confidence: 3/5", WARN), ("\n  - confidence: 4/5", PASS)] {
         advises(&with(&asks, more), "confidence", due);
+    }
+}
+
+/// Two parts in each language: `ui`, and `core`, which imports it or something else.
+fn importing(ui: bool) -> [(&'static str, &'static str, String); 6] {
+    let what = if ui { "ui" } else { "other" };
+    [
+        ("pkg/core/a.py", "pkg/ui/b.py", format!("from pkg.{what} import b\n")),
+        ("pkg/core/a.py", "pkg/ui/b.py", format!("from ..{what} import b\n")),
+        ("pkg/core/a.py", "pkg/ui/b.py", format!("from pkg import {what}\n")),
+        ("src/core/a.ts", "src/ui/b.ts", format!("import {{ b }} from '../{what}/b.js';\n")),
+        ("src/core/a.rs", "src/ui/b.rs", format!("use crate::{what}::b;\n")),
+        ("core/a.go", "ui/b.go", format!("package core\nimport \"example.com/x/{what}\"\n")),
+    ]
+}
+
+#[test]
+fn row_74_imports_that_the_intended_architecture_forbids_are_warned_of() {
+    const FILE: &str = "ARCHITECTURE.intended.md";
+    for (rule, drifts) in [("- `core` must not call `ui`\n", true), ("- `ui` must not call `core`\n", false)]
+    {
+        for ui in [true, false] {
+            for (core, other, text) in importing(ui) {
+                let world = World::new();
+                let filler = if other.ends_with(".go") { "package ui\n" } else { "" };
+                world.commit("files", &[(FILE, rule), (core, &text), (other, filler)]);
+                advises(&world, "architecture-drift", if ui && drifts { WARN } else { PASS });
+            }
+        }
+    }
+    let world = |rules: &str| {
+        let world = World::new();
+        let files = [("pkg/core/a.py", "import pkg.ui\n"), ("pkg/ui/b.py", ""), ("pkg/store/c.py", "")];
+        world.commit("files", &files);
+        world.commit("intended", &[(FILE, rules)]);
+        world
+    };
+    for (rules, due) in [
+        ("", WARN),
+        ("- core must not call ui\n", WARN),
+        ("- `core` must not call `store`\n", PASS),
+        ("- `core` must not call `net`\n", WARN),
+        ("- `core` may call `ui`\n- `ui` may call `store`\n", PASS),
+        ("- `core` may call `store`\n- `ui` may call `store`\n", WARN),
+    ] {
+        advises(&world(rules), "architecture-drift", due);
+    }
+    let kept = world("- `core` must not call `ui`\n");
+    kept.commit("weaken", &[(FILE, "- `core` must not call `store`\n")]);
+    advises(&kept, "architecture-drift", WARN);
+    let missing = World::new();
+    missing.commit("files", &[("pkg/a.py", "x = 1\n")]);
+    advises(&missing, "architecture-drift", WARN);
+}
+
+#[test]
+fn row_74_an_amendment_of_the_architecture_needs_the_review_of_another_peer() {
+    let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+    let files = [
+        ("ARCHITECTURE.intended.md", "- `core` must not call `ui`\n"),
+        ("pkg/core/a.py", "import pkg.ui\n"),
+        ("pkg/ui/b.py", ""),
+    ];
+    world.turn_with("claude", "build", &files);
+    let amended =
+        format!("{}## Architecture Amendment\n`core` shows errors in `ui`\n", plan(&[&step(1, " ", None)]));
+    world.turn_with("claude", "amend", &[("PLAN.md", &amended)]);
+    advises(&world, "architecture-drift", WARN);
+    for (peer, due) in [("claude", WARN), ("codex", PASS)] {
+        let claim = format!("review\n\nPeers-Review: PLAN.md@{}\n", blob(&world, "PLAN.md"));
+        world.turn(peer, &claim);
+        advises(&world, "architecture-drift", due);
     }
 }
