@@ -8,6 +8,7 @@ mod live;
 mod shallow;
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use peers_place::{Holder, Place};
 use peers_run::boot::{self, BootError, Finding, Loaded};
 use peers_run::cache;
 use peers_run::drive;
-use peers_run::env::OperatorEnv;
+use peers_run::env::{OperatorEnv, Vars};
 use peers_run::guard::ToolHomes;
 use peers_run::inputs::Signals;
 use peers_run::outward::{self, Operators};
@@ -31,12 +32,15 @@ use peers_run::perform::{after, in_order_of_need, one_more};
 use peers_run::ports::{GateJob, Round};
 use peers_run::procs::{
     Book, Cancel, Extra, ExtraResult, ModeFiles, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
+    surroundings,
 };
 use peers_run::pulse;
+use peers_sandbox::{ExecSpec, Sandbox as _, Unconfined};
 use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
+use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
 use crate::scratch::Scratch;
@@ -321,6 +325,25 @@ impl Bench {
         let dir = above.path().join("tree");
         control.checkout_pristine(head, &dir, lent)?;
         Ok(dir)
+    }
+
+    /// Runs a command in a checkout, with the surroundings of a gate and `more`.
+    pub(crate) fn tool(
+        &self,
+        dir: &std::path::Path,
+        cmd: &str,
+        more: Vars,
+        limit: Duration,
+    ) -> Result<peers_sandbox::Ran, BootError> {
+        let bug = |what: String| Finding::plain(exit::BUG, what);
+        let (mut env, _home) =
+            surroundings(&self.site, &self.book, TickNo(0), (dir, "gitconfig-tool")).map_err(bug)?;
+        env.extend(more);
+        let argv = ["/bin/sh", "-c", cmd].map(OsString::from).to_vec();
+        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
+        let ran = Unconfined::new(stub).run(&ExecSpec { argv, cwd: dir.to_owned(), env, limit });
+        reap_run(self.scratch.run_id());
+        ran.map_err(|e| Finding::plain(exit::INVALID, chain(&e)).into())
     }
 
     /// Why a clean checkout proves nothing.

@@ -18,6 +18,7 @@ use peers_sys::term;
 use thiserror::Error;
 
 use crate::attribution::Attribution;
+use crate::tools::{Tool, ToolRan, Tools};
 
 /// Something that could not be measured, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -83,6 +84,7 @@ pub struct CheckCx {
     peers: Vec<PeerName>,
     contracts: Contracts,
     runner: Option<Box<Runner>>,
+    tools: Option<Box<Tools>>,
 }
 
 /// A copy that is not what was frozen, and what is wrong with it.
@@ -189,6 +191,7 @@ impl CheckCx {
             peers,
             contracts,
             runner: None,
+            tools: None,
         };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
@@ -209,6 +212,27 @@ impl CheckCx {
     pub fn running(mut self, runner: Box<Runner>) -> Self {
         self.runner = Some(runner);
         self
+    }
+
+    /// With something that runs programs of the project.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Box<Tools>) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Runs a program of the project.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when it cannot be run, here or at all.
+    pub(crate) fn tool(&self, tool: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+        match &self.tools {
+            Some(run) => run(tool),
+            None => Err(CouldNot::with(
+                "programs of the project run only where peers is set up",
+                "run it where `peers init` made a trusted store",
+            )),
+        }
     }
 
     /// The peers of the accepted configuration; none where there is none.
@@ -276,7 +300,15 @@ impl CheckCx {
     /// # Errors
     /// [`CouldNot`] for a tree that cannot be read.
     pub(crate) fn files(&self) -> Result<Vec<TreeItem>, CouldNot> {
-        self.facts()?.list_tree(&self.head).map_err(|e| CouldNot::git("list the files", &e))
+        self.files_at(&self.head)
+    }
+
+    /// The files of a commit, by path.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a tree that cannot be read.
+    pub(crate) fn files_at(&self, commit: &CommitId) -> Result<Vec<TreeItem>, CouldNot> {
+        self.facts()?.list_tree(commit).map_err(|e| CouldNot::git("list the files", &e))
     }
 
     /// The bytes of one of them, at most `cap`.
@@ -284,7 +316,15 @@ impl CheckCx {
     /// # Errors
     /// [`CouldNot`] for an object that is missing or larger.
     pub(crate) fn read(&self, path: &str, cap: usize) -> Result<Vec<u8>, CouldNot> {
-        let found = self.facts()?.read_blob(&self.head, path, cap);
+        self.read_at(&self.head, path, cap)
+    }
+
+    /// The bytes of a file of a commit, at most `cap`.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for an object that is missing or larger.
+    pub(crate) fn read_at(&self, commit: &CommitId, path: &str, cap: usize) -> Result<Vec<u8>, CouldNot> {
+        let found = self.facts()?.read_blob(commit, path, cap);
         let found = found.map_err(|e| CouldNot::git(&format!("read {}", term::line(path, 200)), &e))?;
         found
             .map(|blob| blob.bytes)

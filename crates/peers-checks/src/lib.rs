@@ -16,10 +16,12 @@ mod plan;
 mod registry;
 mod report;
 mod reviews;
+mod runners;
 mod scan;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub use attribution::{Attribution, OpenTurn};
 pub use check::Check;
@@ -29,3 +31,4 @@ pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};
 pub use registry::{find, names, registry, run, without_mode};
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};
 pub use reviews::Reviews;
+pub use tools::{Tool, ToolRan, Tools};

@@ -6,7 +6,7 @@ use peers_sys::{clock, digest, term, yaml};
 use crate::check::Check;
 use crate::checks::{
     api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
-    mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
+    mock_in_impl, mutation_sample, no_regression, no_secrets, no_skipped_tests, notes, plan, resolve_size, self_review, skip_reasons, streak, suite, tdd_order,
     three_class,
 };
 use crate::cx::CheckCx;
@@ -50,6 +50,12 @@ const REGISTRY: &[Check] = &[
     notes::HONESTY,
     notes::HONESTY_EXTRA,
     notes::BLIND,
+    suite::TESTS,
+    suite::LINT,
+    suite::TYPES,
+    no_regression::CHECK,
+    no_skipped_tests::CHECK,
+    tdd_order::CHECK,
 ];
 
 /// All checks.

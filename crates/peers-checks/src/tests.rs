@@ -9,6 +9,7 @@ mod plan;
 mod self_review;
 mod sources;
 mod streak;
+mod suite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

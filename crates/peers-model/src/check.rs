@@ -24,6 +24,8 @@ pub enum ArgKind {
     OneOf(&'static [&'static str]),
     /// `--name N` or `--name=N`, a whole number; this one unless said otherwise.
     Number(u32),
+    /// `--name TEXT` or `--name=TEXT`.
+    Text,
 }
 
 /// A check and its own flags.
@@ -296,8 +298,84 @@ pub const HONESTY_AUDIT_EXTRA: CheckSpec =
 /// `blind-review`.
 pub const BLIND_REVIEW: CheckSpec = CheckSpec { name: "blind-review", args: &[], reads_record: true };
 
+/// Of checks that run programs of the project.
+const TIMEOUT: ArgSpec = ArgSpec {
+    name: "timeout",
+    about: "Seconds that one run may take (default: 600)",
+    kind: ArgKind::Number(600),
+};
+
+/// Of checks that run one program which the operator may name.
+const CMD: ArgSpec = ArgSpec {
+    name: "cmd",
+    about: "The command, in place of what the project's files name",
+    kind: ArgKind::Text,
+};
+
+/// `tests`.
+pub const TESTS: CheckSpec = CheckSpec {
+    name: "tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "retry",
+            about: "Further runs when tests fail or the runner tells nothing (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: false,
+};
+
+/// `lint`.
+pub const LINT: CheckSpec = CheckSpec { name: "lint", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `types`.
+pub const TYPES: CheckSpec = CheckSpec { name: "types", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `no-regression`.
+pub const NO_REGRESSION: CheckSpec = CheckSpec {
+    name: "no-regression",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "confirm",
+            about: "Further runs that have to show a lost test too (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: true,
+};
+
+/// `no-skipped-tests`.
+pub const NO_SKIPPED_TESTS: CheckSpec = CheckSpec {
+    name: "no-skipped-tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "runner",
+            about: "Run the tests too, and look at those that the runner skips",
+            kind: ArgKind::OnByDefault,
+        },
+    ],
+    reads_record: true,
+};
+
+/// `tdd-order`.
+pub const TDD_ORDER: CheckSpec = CheckSpec {
+    name: "tdd-order",
+    args: &[
+        ArgSpec {
+            name: "execute",
+            about: "Run each reproducing test without the fix and with it",
+            kind: ArgKind::OnByDefault,
+        },
+        TIMEOUT,
+    ],
+    reads_record: false,
+};
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 37] = [
+pub const CHECKS: [CheckSpec; 43] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -335,6 +413,12 @@ pub const CHECKS: [CheckSpec; 37] = [
     HONESTY_AUDIT,
     HONESTY_AUDIT_EXTRA,
     BLIND_REVIEW,
+    TESTS,
+    LINT,
+    TYPES,
+    NO_REGRESSION,
+    NO_SKIPPED_TESTS,
+    TDD_ORDER,
 ];
 
 /// Their names.
@@ -395,6 +479,14 @@ impl Args {
                     match given.filter(|given| given.parse::<u32>().is_ok()) {
                         Some(given) => given.to_owned(),
                         None => return Err(bad(&format!("`--{name}` takes a whole number"))),
+                    }
+                }
+                ArgKind::Text => {
+                    let given =
+                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
+                    match given.filter(|given| !given.trim().is_empty()) {
+                        Some(given) => given.to_owned(),
+                        None => return Err(bad(&format!("`--{name}` takes a text"))),
                     }
                 }
                 ArgKind::OneOf(words_allowed) => {

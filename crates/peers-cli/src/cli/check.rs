@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
-use peers_acts::contract;
-use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd};
+use peers_acts::{contract, tools};
+use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd, Tool, ToolRan};
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
 use peers_console::output::table;
@@ -13,6 +14,7 @@ use peers_model::verdict::Verdict;
 use peers_place::{Place, PlaceError};
 use peers_run::boot;
 use peers_sys::env::Env;
+use peers_sys::spawn::RawExit;
 use peers_sys::term;
 use serde_json::json;
 
@@ -124,8 +126,10 @@ impl Common {
         let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else {
             return Ok(opened);
         };
-        let env = cx.env.clone();
-        Ok(opened.running(Box::new(move |contract| run_contract(&place, &env, &config, contract))))
+        let at = Rc::new((place, cx.env.clone(), config));
+        let tools = Rc::clone(&at);
+        let opened = opened.with_tools(Box::new(move |tool| run_tool(&tools.0, &tools.1, &tools.2, tool)));
+        Ok(opened.running(Box::new(move |contract| run_contract(&at.0, &at.1, &at.2, contract))))
     }
 
     /// Prints an answer and gives its exit code.
@@ -158,6 +162,26 @@ fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>)
     Ok(Ran { end, tail: contract::tail(&judged.verdict) })
 }
 
+/// Runs a program of the project in a clean checkout.
+fn run_tool(place: &Place, env: &Env, config: &Config, asked: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+    let &Tool { cmd, report, head, limit } = asked;
+    let done = tools::run(place, env, config, &tools::Tool { cmd, report, head, limit })
+        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
+    let end = match done.ran.exit {
+        Some(RawExit::Code(code)) => RanEnd::Exit(code),
+        Some(RawExit::Signal(_)) => RanEnd::Signal,
+        None => RanEnd::Timeout,
+    };
+    Ok(ToolRan {
+        end,
+        cut: done.ran.stdout.cut || done.ran.stderr.cut,
+        stdout: done.ran.stdout.bytes,
+        stderr: done.ran.stderr.bytes,
+        report: done.report,
+        top: done.top.display().to_string(),
+    })
+}
+
 type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
 
 /// The control directory and the store of a repository, where it has them.
@@ -182,6 +206,7 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
         ArgKind::OffByDefault => "[off]".to_owned(),
         ArgKind::Number(default) => format!("N [{default}]"),
         ArgKind::OneOf(words) => words.join("|"),
+        ArgKind::Text => "TEXT".to_owned(),
     };
     if as_json {
         let rows: Vec<_> = checks
@@ -209,6 +234,7 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                 }
                 ArgKind::OffByDefault => vec![format!("  --{name}"), about.to_owned()],
                 ArgKind::Number(_) => vec![format!("  --{name} N"), about.to_owned()],
+                ArgKind::Text => vec![format!("  --{name} TEXT"), about.to_owned()],
                 ArgKind::OneOf(words) => {
                     vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
                 }
