@@ -11,6 +11,8 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use peers_core::machine::StopRequest;
@@ -49,6 +51,9 @@ pub use self::changed::Dirtied;
 
 /// How often whoever shows the progress is called.
 const SHOWN: Duration = Duration::from_millis(500);
+
+/// Ending a program at its limit takes no longer.
+const ENDING: Duration = Duration::from_secs(30);
 
 /// Called now and then while gates run.
 pub type Show = Box<dyn FnMut(&Progress)>;
@@ -341,8 +346,15 @@ impl Bench {
         env.extend(more);
         let argv = ["/bin/sh", "-c", cmd].map(OsString::from).to_vec();
         let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
-        let ran = Unconfined::new(stub).run(&ExecSpec { argv, cwd: dir.to_owned(), env, limit });
+        let spec = ExecSpec { argv, cwd: dir.to_owned(), env, limit };
+        let (tell, told) = channel();
+        // The kernel ends the program with this thread, which lasts as long as it, or as this process.
+        thread::spawn(move || tell.send(Unconfined::new(stub).run(&spec)));
+        let patience = limit.saturating_add(ENDING);
+        let ran = drive::unless_interrupted(patience, || told.try_recv().ok());
         reap_run(self.scratch.run_id());
+        let ran = ran.map_err(|e| bug(format!("signals: {e}")))?;
+        let ran = ran.ok_or_else(|| Finding::plain(exit::NEGATIVE, "the program was interrupted"))?;
         ran.map_err(|e| Finding::plain(exit::INVALID, chain(&e)).into())
     }
 

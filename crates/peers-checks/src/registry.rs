@@ -179,6 +179,8 @@ mod tests {
             ("bug-ledger", &["--min-severity", "awful"]),
             ("bug-ledger", &["--no-min-severity"]),
             ("bug-ledger", &["HEAD"]),
+            ("lint", &["--cmd"]),
+            ("lint", &["--cmd", " "]),
         ] {
             assert!(parse(name, flags).is_err(), "{flags:?}");
         }

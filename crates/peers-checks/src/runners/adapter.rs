@@ -56,9 +56,11 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     }
     let files = cx.files_at(commit)?;
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    let has_tests = |of: &[Language]| {
-        let mut tests = paths.iter().filter(|path| is_test(path));
-        tests.any(|path| Language::of(path).is_some_and(|language| of.contains(&language)))
+    let has_tests = |of| paths.iter().any(|path| is_test(path) && Language::of(path) == Some(of));
+    // The names by which pytest finds files; helpers of other tests have others.
+    let of_pytest = |path: &str| {
+        let name = path.rsplit('/').next().and_then(|name| name.strip_suffix(".py"));
+        name.is_some_and(|name| name.starts_with("test_") || name.ends_with("_test"))
     };
     let mut found = Vec::new();
     if paths.contains("Cargo.toml") {
@@ -67,10 +69,10 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     if paths.contains("go.mod") {
         found.push(Runner::new("go test", Form::Go, "exec go test -json ./..."));
     }
-    if paths.contains("package.json") && has_tests(&[Language::JavaScript]) {
+    if paths.contains("package.json") && has_tests(Language::JavaScript) {
         found.push(node(&cx.read_at(commit, "package.json", MANIFEST)?)?);
     }
-    if has_tests(&[Language::Python]) {
+    if paths.iter().any(|path| of_pytest(path)) {
         found.push(Runner::new("pytest", Form::JUnit, PYTEST));
     }
     if found.is_empty() {

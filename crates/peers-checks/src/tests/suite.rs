@@ -161,6 +161,30 @@ fn a_test_that_ends_its_process_well_is_not_green() {
 }
 
 #[test]
+fn a_test_that_two_runners_know_passes_only_where_it_passes_in_both() {
+    let package = "{\"scripts\": {\"test\": \"node --test\"}}";
+    let world = project(&[("package.json", package), ("a.test.js", "x;\n"), TEST_PY]);
+    for answers in [["!test_a", "test_a"], ["test_a", "!test_a"]] {
+        let answers = answers.map(|test| pytest(&[test])).into();
+        assert_eq!(run_with(&world, "tests", &["--retry=0"], answers).report.verdict, FAIL);
+    }
+    // A helper in Python is no reason for pytest.
+    let rust = project(&[("Cargo.toml", "[package]\n"), ("tests/helper.py", "x = 1\n")]);
+    assert_eq!(run(&rust, "tests", vec![exit(0, None, b"")]).report.verdict, ERROR);
+    let (cx, seen) = with(rust.cx(), vec![exit(101, None, CARGO)]);
+    crate::run("tests", &cx, &["--retry=0".to_owned()]).unwrap();
+    assert_eq!(seen.borrow().len(), 1);
+}
+
+#[test]
+fn a_report_that_is_made_to_break_its_reader_is_no_answer() {
+    let deep = "<testsuite>".repeat(100_000);
+    for bytes in [deep.as_bytes(), b"\xff\xfe", b"<!DOCTYPE a [<!ENTITY b \"c\">]><testsuite>&b;</testsuite>", b"{}"] {
+        assert_eq!(run(&python(), "tests", vec![exit(0, Some(bytes), b"")]).report.verdict, ERROR);
+    }
+}
+
+#[test]
 fn a_red_run_is_tried_again_as_often_as_the_goal_says() {
     let (red, green) = (pytest(&["!test_a"]), pytest(&["test_a"]));
     let report = run(&python(), "tests", vec![red.clone(), green.clone()]).report;

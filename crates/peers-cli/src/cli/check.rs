@@ -21,7 +21,8 @@ use serde_json::json;
 /// Run one built-in check
 ///
 /// Goals name checks by `check: NAME`; this runs the same code by hand. A check reads commits and the
-/// records in the trusted store. It writes nothing and starts nothing.
+/// records in the trusted store. It writes nothing. Those that need the tests or linters of the
+/// project run them in a clean checkout, after `setup`.
 ///
 /// Exit codes: 0 pass, 1 violated, 2 wrong use, 3 could not be measured.
 #[derive(Debug, clap::Args)]
