@@ -64,7 +64,9 @@ fn row_23_a_test_that_passed_where_peers_was_set_up_and_fails_now_is_lost() {
     world.write("src/a.txt", "test_two\n");
     world.commit("Break it");
     let lost = world.peers(&["check", "no-regression", "--base", &base]).exits(1);
-    lost.out_has("no-regression: FAIL (1 of 2 tests are lost)\n  test_two: lost: it passed at the base, and fails");
+    lost.out_has(
+        "no-regression: FAIL (1 of 2 tests are lost)\n  test_two: lost: it passed at the base, and fails",
+    );
     world.write("src/a.txt", "fine again\n");
     world.commit("Mend it");
     world.peers(&["check", "no-regression", "--base", &base]).exits(0);

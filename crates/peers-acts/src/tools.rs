@@ -65,7 +65,8 @@ pub fn run(place: &Place, env: &Env, config: &Config, tool: &Tool<'_>) -> Result
     let (dir, name) = match tool.report {
         // What the commit has there is no report of this run.
         Some(path) => {
-            let (dir, name) = SafeDir::open_shared(&ground.dir).and_then(|top| top.create_parent_of(path)).map_err(fail)?;
+            let (dir, name) =
+                SafeDir::open_shared(&ground.dir).and_then(|top| top.create_parent_of(path)).map_err(fail)?;
             dir.remove_tree(&name).map_err(fail)?;
             (dir, name)
         }
@@ -80,4 +81,3 @@ pub fn run(place: &Place, env: &Env, config: &Config, tool: &Tool<'_>) -> Result
     };
     Ok(ToolRan { ran, report, top: ground.dir.clone() })
 }
-

@@ -6,8 +6,8 @@ use peers_sys::{clock, digest, term, yaml};
 use crate::check::Check;
 use crate::checks::{
     api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
-    mock_in_impl, mutation_sample, no_regression, no_secrets, no_skipped_tests, notes, plan, resolve_size, self_review, skip_reasons, streak, suite, tdd_order,
-    three_class,
+    mock_in_impl, mutation_sample, no_regression, no_secrets, no_skipped_tests, notes, plan, resolve_size,
+    self_review, skip_reasons, streak, suite, tdd_order, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use peers_model::CommitId;
 use peers_code::{MAX_BYTES, Source, is_source, is_test};
+use peers_model::CommitId;
 
 use crate::cx::{CheckCx, CouldNot};
 use crate::report::{Finding, Report, Verdict};
@@ -60,7 +60,8 @@ pub(crate) fn scan_at<T: Send>(
         // Rust has tests in its sources.
         Which::Tests => is_test(path) || (ends_with_rs(path) && is_source(path, roots)),
     };
-    let files = cx.files_at(commit)?.into_iter().filter(|file| REGULAR.contains(&file.mode) && wanted(&file.path));
+    let files =
+        cx.files_at(commit)?.into_iter().filter(|file| REGULAR.contains(&file.mode) && wanted(&file.path));
     let mut scan = Scan { found: Vec::new(), unreadable: Vec::new() };
     let (mut batch, mut held) = (Vec::new(), 0);
     for file in files {

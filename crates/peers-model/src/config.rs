@@ -16,7 +16,7 @@ use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
-pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, sha256, variable};
+pub(crate) use check::{argument, directory, file, not_an_argument, pattern, reserved, sha256, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::ToolSpec;
 pub use values::{PositiveUsd, Rate};
@@ -40,7 +40,7 @@ const LAYOUT: Shape = Shape::List {
     most: 100,
 };
 const TEST_COMMAND: Shape = Shape::Maybe(&COMMAND);
-const TEST_REPORT: Shape = Shape::Maybe(&Shape::Text(Text { most: 1024, wrong: Some(directory), ..FILLED }));
+const TEST_REPORT: Shape = Shape::Maybe(&Shape::Text(Text { most: 1024, wrong: Some(file), ..FILLED }));
 const DIGESTS: Shape = Shape::List {
     of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), wrong: Some(sha256), ..TEXT }),
     least: 0,

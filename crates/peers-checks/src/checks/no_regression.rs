@@ -39,7 +39,9 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
         Told::Suite(suite) if suite.blind => {
             return Err(CouldNot {
                 what: "the test command tells nothing of single tests".to_owned(),
-                hint: Some("have it write a JUnit report, and set `checks.test_report` in config.yaml".to_owned()),
+                hint: Some(
+                    "have it write a JUnit report, and set `checks.test_report` in config.yaml".to_owned(),
+                ),
             });
         }
         Told::Suite(suite) => suite.with(Answer::Passed).map(str::to_owned).collect(),
@@ -72,8 +74,7 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     } else {
         let mut report =
             Report::new(Verdict::Fail, format!("{} of {} tests are lost", lost.len(), passed.len()));
-        report.hint =
-            Some(format!("a test that got another name needs `{TRAILER}: old -> new` in a commit"));
+        report.hint = Some(format!("a test that got another name needs `{TRAILER}: old -> new` in a commit"));
         report
     };
     report.count("baseline", passed.len());
@@ -131,7 +132,9 @@ fn renames(
         return Ok(told);
     }
     let (before, after) = (bodies(cx, base)?, bodies(cx, cx.head())?);
-    let of = |bodies: &BTreeMap<String, Vec<String>>, test: &str| bodies.get(leaf(test)).cloned().unwrap_or_default();
+    let of = |bodies: &BTreeMap<String, Vec<String>>, test: &str| {
+        bodies.get(leaf(test)).cloned().unwrap_or_default()
+    };
     told.retain(|old, new| {
         of(&before, old).iter().any(|old| of(&after, new).iter().any(|new| alike(old, new)))
     });
@@ -146,7 +149,9 @@ fn bodies(cx: &CheckCx, commit: &CommitId) -> Result<BTreeMap<String, Vec<String
         tests.into_iter().map(|test| (leaf(&test.path).to_owned(), body(test.body))).collect::<Vec<_>>()
     };
     let mut bodies: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, body) in scan_at(cx, commit, Which::Tests, &ask)?.found.into_iter().flat_map(|(_, found)| found) {
+    for (name, body) in
+        scan_at(cx, commit, Which::Tests, &ask)?.found.into_iter().flat_map(|(_, found)| found)
+    {
         bodies.entry(name).or_default().push(body);
     }
     Ok(bodies)

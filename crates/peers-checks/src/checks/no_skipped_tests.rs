@@ -77,7 +77,8 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     let files = now.files();
     let mut findings = Vec::new();
     let mut reviews = None;
-    for (path, marker) in now.found.iter().flat_map(|(path, markers)| markers.iter().map(move |m| (path, m))) {
+    for (path, marker) in now.found.iter().flat_map(|(path, markers)| markers.iter().map(move |m| (path, m)))
+    {
         if let Some(left) = old.get_mut(&marker.signature).filter(|left| **left > 0) {
             *left -= 1;
             continue;
@@ -138,5 +139,7 @@ fn told_by_the_runner(
         })
     };
     let new = told.iter().filter(|test| !known.contains(test) && !marked(test));
-    Ok(new.map(|test| Finding::at(test, None, "skipped", "the runner skips it, and did not at the base", None)).collect())
+    Ok(new
+        .map(|test| Finding::at(test, None, "skipped", "the runner skips it, and did not at the base", None))
+        .collect())
 }

@@ -53,7 +53,11 @@ fn tests(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
         if suite.is_green() || left == 0 {
             let mut report = suite.report();
             if suite.is_green() && left < retries {
-                report.notes.push(format!("red at first: {} of {} runs failed", retries - left, retries - left + 1));
+                report.notes.push(format!(
+                    "red at first: {} of {} runs failed",
+                    retries - left,
+                    retries - left + 1
+                ));
             }
             return Ok(report);
         }

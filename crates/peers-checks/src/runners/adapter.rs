@@ -52,7 +52,10 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     let settings = cx.settings();
     if let Some(cmd) = &settings.test_command {
         let form = if settings.test_report.is_some() { Form::JUnit } else { Form::None };
-        return Ok(vec![Runner { report: settings.test_report.clone(), ..Runner::new("the command", form, cmd) }]);
+        return Ok(vec![Runner {
+            report: settings.test_report.clone(),
+            ..Runner::new("the command", form, cmd)
+        }]);
     }
     let files = cx.files_at(commit)?;
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
@@ -94,11 +97,14 @@ fn node(manifest: &[u8]) -> Result<Runner, CouldNot> {
     let script = manifest.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
     let words: Vec<&str> = script.split_whitespace().collect();
     let depends = |name: &str| {
-        ["dependencies", "devDependencies"].iter().any(|of| manifest.get(of).is_some_and(|of| of.get(name).is_some()))
+        ["dependencies", "devDependencies"]
+            .iter()
+            .any(|of| manifest.get(of).is_some_and(|of| of.get(name).is_some()))
     };
     let named = ["vitest", "jest", "mocha"].into_iter().find(|name| words.contains(name));
     let on_nodes_own = words.starts_with(&["node"]) && words.contains(&"--test");
-    let known = named.or_else(|| ["vitest", "jest", "mocha"].into_iter().find(|name| !on_nodes_own && depends(name)));
+    let known =
+        named.or_else(|| ["vitest", "jest", "mocha"].into_iter().find(|name| !on_nodes_own && depends(name)));
     Ok(match known {
         Some("vitest") => Runner::new(
             "vitest",
@@ -116,9 +122,8 @@ fn node(manifest: &[u8]) -> Result<Runner, CouldNot> {
             "exec node_modules/.bin/mocha --reporter json --reporter-option output=\"$PEERS_REPORT\"",
         ),
         None if on_nodes_own => {
-            let plain = |word: &&str| {
-                word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*=,".contains(&b))
-            };
+            let plain =
+                |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./*=,".contains(&b));
             if !words.iter().all(plain) || words.iter().any(|word| word.contains("reporter")) {
                 return Err(bad("the script `test` of package.json is more than a call of `node --test`"));
             }

@@ -151,7 +151,8 @@ pub(crate) fn libtest(bytes: &[u8]) -> Result<Tests, String> {
             begun += usize::from(line.split(' ').nth(1).is_some_and(|n| n.parse::<u32>().is_ok()));
         } else if line.starts_with("test result: ") {
             ended += 1;
-        } else if let Some((name, word)) = line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
+        } else if let Some((name, word)) =
+            line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
         {
             let answer = match word.split([',', ' ']).next() {
                 Some("ok") => Answer::Passed,

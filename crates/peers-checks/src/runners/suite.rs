@@ -104,7 +104,8 @@ impl Suite {
                 if tests.is_empty() {
                     self.defects.push(format!("{name} ran no test"));
                 } else if code != 0 && !failed {
-                    self.defects.push(format!("{name} exits {code}, and its report names no test that failed"));
+                    self.defects
+                        .push(format!("{name} exits {code}, and its report names no test that failed"));
                 } else if code == 0 && failed {
                     self.defects.push(format!("{name} exits 0, and its report names tests that failed"));
                 }
@@ -134,7 +135,11 @@ impl Suite {
         let (passed, skipped) = (self.with(Answer::Passed).count(), self.with(Answer::Skipped).count());
         let failed: Vec<&str> = self.with(Answer::Failed).collect();
         let mut report = if self.is_green() {
-            let said = if self.blind { "the test command passes".to_owned() } else { format!("{passed} tests pass") };
+            let said = if self.blind {
+                "the test command passes".to_owned()
+            } else {
+                format!("{passed} tests pass")
+            };
             Report::new(Verdict::Pass, said)
         } else if failed.is_empty() {
             Report::new(Verdict::Fail, self.defects.join("; "))
@@ -144,7 +149,8 @@ impl Suite {
         report.count("passed", passed);
         report.count("failed", failed.len());
         report.count("skipped", skipped);
-        report.findings = failed.iter().map(|name| Finding::at(name, None, "failed", "it fails", None)).collect();
+        report.findings =
+            failed.iter().map(|name| Finding::at(name, None, "failed", "it fails", None)).collect();
         if !report.findings.is_empty() {
             report.notes.extend(self.defects.iter().cloned());
         }

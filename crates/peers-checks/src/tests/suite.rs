@@ -179,7 +179,9 @@ fn a_test_that_two_runners_know_passes_only_where_it_passes_in_both() {
 #[test]
 fn a_report_that_is_made_to_break_its_reader_is_no_answer() {
     let deep = "<testsuite>".repeat(100_000);
-    for bytes in [deep.as_bytes(), b"\xff\xfe", b"<!DOCTYPE a [<!ENTITY b \"c\">]><testsuite>&b;</testsuite>", b"{}"] {
+    for bytes in
+        [deep.as_bytes(), b"\xff\xfe", b"<!DOCTYPE a [<!ENTITY b \"c\">]><testsuite>&b;</testsuite>", b"{}"]
+    {
         assert_eq!(run(&python(), "tests", vec![exit(0, Some(bytes), b"")]).report.verdict, ERROR);
     }
 }
@@ -253,7 +255,11 @@ fn linters_and_type_checkers_are_found_by_the_files() {
     }
     let world = project(&[("src/a.js", "x\n")]);
     assert_eq!(run(&world, "lint", vec![exit(0, None, b"")]).report.verdict, ERROR, "no linter is named");
-    assert_eq!(run(&project(&[]), "lint", vec![exit(0, None, b"")]).report.verdict, FAIL, "nothing to look at");
+    assert_eq!(
+        run(&project(&[]), "lint", vec![exit(0, None, b"")]).report.verdict,
+        FAIL,
+        "nothing to look at"
+    );
 }
 
 #[test]
@@ -301,7 +307,10 @@ fn row_23_a_test_that_is_red_twice_is_lost_and_one_that_is_red_once_is_a_flake()
     assert_eq!((twice.verdict, twice.findings.len()), (FAIL, 1), "{twice:?}");
     assert_eq!(twice.findings[0].path, "tests.test_a::test_a");
     let once = regression(&[&red, &BASE]).report;
-    assert_eq!((once.verdict, &once.notes[..]), (PASS, &["flaky, red and then green: tests.test_a::test_a".to_owned()][..]));
+    assert_eq!(
+        (once.verdict, &once.notes[..]),
+        (PASS, &["flaky, red and then green: tests.test_a::test_a".to_owned()][..])
+    );
     let all_red: Vec<String> = BASE.iter().map(|test| format!("!{test}")).collect();
     let all_red: Vec<&str> = all_red.iter().map(String::as_str).collect();
     let storm = regression(&[&all_red, &BASE]).report;
@@ -366,7 +375,11 @@ fn row_70_each_way_to_leave_a_test_out_is_found_and_what_only_looks_like_it_is_n
         ("tests/test_b.py", "@pytest.mark.skip\ndef test_b(): pass\n", FAIL),
         ("tests/test_b.py", "@pytest.mark.xfail\ndef test_b(): pass\n", FAIL),
         ("tests/test_b.py", "pytestmark = [pytest.mark.skip]\ndef test_b(): pass\n", FAIL),
-        ("tests/test_b.py", "class B(TestCase):\n    @unittest.skip('x')\n    def test_b(self): pass\n", FAIL),
+        (
+            "tests/test_b.py",
+            "class B(TestCase):\n    @unittest.skip('x')\n    def test_b(self): pass\n",
+            FAIL,
+        ),
         ("tests/test_b.py", "def test_b():\n    pytest.skip()\n", FAIL),
         ("b.test.js", "xit('b', () => {});\n", FAIL),
         ("b.test.js", "it.only('b', () => {});\n", FAIL),
@@ -408,7 +421,8 @@ fn row_71_a_skip_of_the_base_stays_allowed_as_long_as_its_test_is_the_same() {
     world.turn_with("claude", "add", &[(path, &more)]);
     assert_eq!(says(&world), FAIL, "a new one");
 
-    let reasoned = skip("", "test_b", "f() == 1") + &skip("# SKIP-REASON: no display there\n", "test_c", "g() == 1");
+    let reasoned =
+        skip("", "test_b", "f() == 1") + &skip("# SKIP-REASON: no display there\n", "test_c", "g() == 1");
     world.turn_with("claude", "reason", &[(path, &reasoned)]);
     assert_eq!(says(&world), FAIL, "a reason alone");
     let blob = world.git(&["rev-parse", &format!("HEAD:{path}")]);
@@ -449,7 +463,11 @@ fn row_13_a_reproducer_comes_before_the_fix_fails_without_it_and_passes_with_it(
     assert_eq!((report.verdict, report.counts["executed"]), (PASS, 1), "{report:?}");
     let parent = world.git(&["rev-parse", "HEAD~1"]);
     let heads: Vec<String> = seen.borrow().iter().map(|(head, _)| head.clone()).collect();
-    assert_eq!(heads, [parent.trim().to_owned(), world.head().to_string()], "the parent of the fix, then the fix");
+    assert_eq!(
+        heads,
+        [parent.trim().to_owned(), world.head().to_string()],
+        "the parent of the fix, then the fix"
+    );
 
     for (answers, due, why) in [
         (vec![green.clone(), green.clone()], FAIL, "it passes without the fix"),
@@ -493,7 +511,8 @@ fn row_14_without_a_reproducer_a_waiver_after_the_fix_says_why_there_can_be_none
         let (fix, waiver) = (RESOLVE.to_owned(), waive(reason));
         let order = if after { [fix, waiver] } else { [waiver, fix] };
         for message in &order {
-            let files: &[(&str, &str)] = if message.starts_with("fix") { &[("src/a.py", "x = 2\n")] } else { &[] };
+            let files: &[(&str, &str)] =
+                if message.starts_with("fix") { &[("src/a.py", "x = 2\n")] } else { &[] };
             world.turn_with("claude", message, files);
         }
         let report = run(&world, "tdd-order", vec![pytest(&["test_a"])]).report;
@@ -503,12 +522,14 @@ fn row_14_without_a_reproducer_a_waiver_after_the_fix_says_why_there_can_be_none
 
 #[test]
 fn without_anything_that_runs_programs_the_checks_say_so() {
-    let why: CouldNot = python().cx().tool(&crate::Tool {
-        cmd: "true",
-        report: None,
-        head: &python().head(),
-        limit: std::time::Duration::from_secs(1),
-    })
-    .unwrap_err();
+    let why: CouldNot = python()
+        .cx()
+        .tool(&crate::Tool {
+            cmd: "true",
+            report: None,
+            head: &python().head(),
+            limit: std::time::Duration::from_secs(1),
+        })
+        .unwrap_err();
     assert!(why.what.contains("only where peers is set up"));
 }

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use peers_acts::{contract, tools};
-use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd, Tool, ToolRan};
+use peers_checks::{
+    ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd, Tool, ToolRan,
+};
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
 use peers_console::output::table;

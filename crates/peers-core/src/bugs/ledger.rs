@@ -289,7 +289,11 @@ impl Fold {
             if !tests {
                 self.warn(commit, &format!("the reproducer of {id} touches no test"));
             }
-            self.reproducers.entry(id).or_default().push(Reproducer { commit: commit.id.clone(), order, tests });
+            self.reproducers.entry(id).or_default().push(Reproducer {
+                commit: commit.id.clone(),
+                order,
+                tests,
+            });
         }
         for waiver in claims.waivers {
             self.waivers.entry(waiver.id).or_default().push(order);
