@@ -370,7 +370,7 @@ keys! {
         allow_secrets: Vec<String> as DIGESTS = Vec::new(),
         /// The command that runs all tests, by `/bin/sh -c`; absent: what the manifests name.
         test_command: Option<String> as TEST_COMMAND = None,
-        /// The JUnit report that it writes, from the top of the repository; absent: its exit code says everything.
+        /// The `JUnit` report that it writes, from the top of the repository; absent: its exit code says everything.
         test_report: Option<String> as TEST_REPORT = None,
     }
 }

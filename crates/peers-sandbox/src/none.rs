@@ -2,7 +2,8 @@
 
 use peers_sys::spawn::{Spawn, StubProgram};
 
-use crate::{ExecError, ExecSpec, Ran, Sandbox, run_watched};
+use crate::port::{ExecError, ExecSpec, Ran, Sandbox};
+use crate::watched::run_watched;
 
 /// Confines nothing.
 #[derive(Debug, Clone)]

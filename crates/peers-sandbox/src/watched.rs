@@ -9,7 +9,7 @@ use peers_sys::clock;
 use peers_sys::signal::Signal;
 use peers_sys::spawn::Spawn;
 
-use crate::{ExecError, OUTPUT_CAP, Output, Ran};
+use crate::port::{ExecError, OUTPUT_CAP, Output, Ran};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);

@@ -35,7 +35,7 @@ const TRAILER: &str = "Test-Rename";
 fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     let base = base_of(cx)?;
     let limit = limit(args, &check::NO_REGRESSION);
-    let passed: BTreeSet<String> = match Suite::of(cx, base, limit, ATTEMPTS)? {
+    let baseline: BTreeSet<String> = match Suite::of(cx, base, limit, ATTEMPTS)? {
         Told::Suite(suite) if suite.blind => {
             return Err(CouldNot {
                 what: "the test command tells nothing of single tests".to_owned(),
@@ -47,7 +47,7 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
         Told::Suite(suite) => suite.with(Answer::Passed).map(str::to_owned).collect(),
         Told::NoRunner(_) => BTreeSet::new(),
     };
-    if passed.is_empty() {
+    if baseline.is_empty() {
         return Ok(Report::new(Verdict::Pass, "no test passed at the base, so none can be lost"));
     }
     let run = || match Suite::of(cx, cx.head(), limit, ATTEMPTS)? {
@@ -56,8 +56,8 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     };
     let now = run()?;
     let passes = |suite: &Suite, test: &str| suite.tests.get(test) == Some(&Answer::Passed);
-    let mut lost: Vec<&String> = passed.iter().filter(|test| !passes(&now, test)).collect();
-    let renamed = if lost.is_empty() { BTreeMap::new() } else { renames(cx, base, &now, &passed)? };
+    let mut lost: Vec<&String> = baseline.iter().filter(|test| !passes(&now, test)).collect();
+    let renamed = if lost.is_empty() { BTreeMap::new() } else { renames(cx, base, &now, &baseline)? };
     lost.retain(|test| !renamed.contains_key(*test));
     let mut flakes: Vec<String> = Vec::new();
     for _ in 0..args.number(&check::NO_REGRESSION, "confirm") {
@@ -70,14 +70,14 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
         lost = red;
     }
     let mut report = if lost.is_empty() {
-        Report::new(Verdict::Pass, format!("{} tests that passed at the base still pass", passed.len()))
+        Report::new(Verdict::Pass, format!("{} tests that passed at the base still pass", baseline.len()))
     } else {
         let mut report =
-            Report::new(Verdict::Fail, format!("{} of {} tests are lost", lost.len(), passed.len()));
+            Report::new(Verdict::Fail, format!("{} of {} tests are lost", lost.len(), baseline.len()));
         report.hint = Some(format!("a test that got another name needs `{TRAILER}: old -> new` in a commit"));
         report
     };
-    report.count("baseline", passed.len());
+    report.count("baseline", baseline.len());
     report.count("lost", lost.len());
     report.count("flaky", flakes.len());
     report.findings = lost
@@ -115,7 +115,7 @@ fn renames(
     cx: &CheckCx,
     base: &CommitId,
     now: &Suite,
-    passed: &BTreeSet<String>,
+    baseline: &BTreeSet<String>,
 ) -> Result<BTreeMap<String, String>, CouldNot> {
     let mut told = BTreeMap::new();
     for commit in cx.commits()? {
@@ -126,7 +126,7 @@ fn renames(
         }
     }
     told.retain(|old, new| {
-        passed.contains(old) && !passed.contains(new) && now.tests.get(new) == Some(&Answer::Passed)
+        baseline.contains(old) && !baseline.contains(new) && now.tests.get(new) == Some(&Answer::Passed)
     });
     if told.is_empty() {
         return Ok(told);

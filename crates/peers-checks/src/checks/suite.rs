@@ -74,15 +74,14 @@ fn tools(
     spec: &CheckSpec,
     detect: fn(&Project<'_>, Language) -> Option<Found>,
 ) -> Result<Report, CouldNot> {
-    let found = match args.value("cmd") {
-        Some(cmd) => vec![("the command", cmd.to_owned())],
-        None => {
-            let project = Project::read(cx)?;
-            if let Some(report) = nothing_to_scan(cx, project.languages.len()) {
-                return Ok(report);
-            }
-            project.languages.iter().filter_map(|language| detect(&project, *language)).collect()
+    let found = if let Some(cmd) = args.value("cmd") {
+        vec![("the command", cmd.to_owned())]
+    } else {
+        let project = Project::read(cx)?;
+        if let Some(report) = nothing_to_scan(cx, project.languages.len()) {
+            return Ok(report);
         }
+        project.languages.iter().filter_map(|language| detect(&project, *language)).collect()
     };
     if found.is_empty() {
         return Err(CouldNot {

@@ -32,7 +32,7 @@ pub(super) fn add(tests: &mut Tests, name: String, answer: Answer) {
     tests.entry(name).and_modify(|known| *known = (*known).max(answer)).or_insert(answer);
 }
 
-/// JUnit XML: `pytest`, `node --test`, and what the operator's own command writes.
+/// `JUnit` XML: `pytest`, `node --test`, and what the operator's own command writes.
 ///
 /// # Errors
 /// Why it is no such report.
@@ -51,18 +51,18 @@ pub(crate) fn junit(bytes: &[u8], top: &str) -> Result<Tests, String> {
         }
         // Node's runner says `test` for every class, and nests suites instead.
         let class = case.attribute("classname").filter(|class| !class.is_empty() && *class != "test");
-        let above = match class {
-            Some(class) => class.to_owned(),
-            None => {
-                let suites = case.ancestors().filter(|node| node.has_tag_name("testsuite"));
-                let mut names: Vec<&str> = suites.filter_map(|suite| suite.attribute("name")).collect();
-                names.reverse();
-                names.join(" > ")
-            }
+        let above = if let Some(class) = class {
+            class.to_owned()
+        } else {
+            let suites = case.ancestors().filter(|node| node.has_tag_name("testsuite"));
+            let mut names: Vec<&str> = suites.filter_map(|suite| suite.attribute("name")).collect();
+            names.reverse();
+            names.join(" > ")
         };
         let has = |tag: &str| case.children().any(|child| child.has_tag_name(tag));
         // One that is to be written yet may fail.
-        let todo = || case.children().any(|child| child.attribute("type") == Some("todo"));
+        let mut skips = case.children().filter(|child| child.has_tag_name("skipped"));
+        let mut todo = || skips.any(|skip| skip.attribute("type") == Some("todo"));
         let answer = if (has("failure") || has("error")) && !todo() {
             Answer::Failed
         } else if has("skipped") {
@@ -195,7 +195,7 @@ pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
                 add(&mut tests, package.to_owned(), answer);
             }
             (_, "") => {}
-            (package, test) => add(&mut tests, format!("{package}::{test}"), answer),
+            (package, name) => add(&mut tests, format!("{package}::{name}"), answer),
         }
     }
     if events > 0 { Ok(tests) } else { Err("there is no event in it".to_owned()) }
