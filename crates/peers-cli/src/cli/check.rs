@@ -14,7 +14,7 @@ use peers_console::output::table;
 use peers_model::config::Config;
 use peers_model::verdict::Verdict;
 use peers_place::{Place, PlaceError};
-use peers_run::boot;
+use peers_run::boot::{self, BootError};
 use peers_sys::env::Env;
 use peers_sys::spawn::RawExit;
 use peers_sys::term;
@@ -151,16 +151,15 @@ fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>)
     let Contract { name, script, files, head, timeout } = asked;
     let text = std::str::from_utf8(script).map_err(|_| CouldNot::new("the frozen script is not UTF-8"))?;
     let script = contract::Script { name, text, files, head, timeout: *timeout };
-    let judged = contract::run(place, env, config, &script)
-        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
-    let could_not = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
+    let judged = contract::run(place, env, config, &script).map_err(could_not)?;
+    let unjudged = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
     let end = match (&judged.verdict, judged.exit_code) {
-        (_, _) if judged.setup_failed => return Err(could_not()),
+        (_, _) if judged.setup_failed => return Err(unjudged()),
         (Verdict::Pass, _) => RanEnd::Exit(0),
         (Verdict::Timeout { .. }, _) => RanEnd::Timeout,
         (Verdict::Fail { .. }, Some(code)) | (_, Some(code @ (126 | 127))) => RanEnd::Exit(code),
         (Verdict::Fail { .. }, None) => RanEnd::Signal,
-        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(could_not()),
+        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(unjudged()),
     };
     Ok(Ran { end, tail: contract::tail(&judged.verdict) })
 }
@@ -168,8 +167,8 @@ fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>)
 /// Runs a program of the project in a clean checkout.
 fn run_tool(place: &Place, env: &Env, config: &Config, asked: &Tool<'_>) -> Result<ToolRan, CouldNot> {
     let &Tool { cmd, report, head, limit } = asked;
-    let done = tools::run(place, env, config, &tools::Tool { cmd, report, head, limit })
-        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
+    let done =
+        tools::run(place, env, config, &tools::Tool { cmd, report, head, limit }).map_err(could_not)?;
     let end = match done.ran.exit {
         Some(RawExit::Code(code)) => RanEnd::Exit(code),
         Some(RawExit::Signal(_)) => RanEnd::Signal,
@@ -183,6 +182,12 @@ fn run_tool(place: &Place, env: &Env, config: &Config, asked: &Tool<'_>) -> Resu
         report: done.report,
         top: done.top.display().to_string(),
     })
+}
+
+/// Why nothing could be run.
+fn could_not(error: BootError) -> CouldNot {
+    let text = CommandError::from(error).render();
+    CouldNot::new(text.trim_end().trim_start_matches("error: "))
 }
 
 type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
