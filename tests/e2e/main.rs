@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod cli_basics;
+mod cli_check_tools;
 mod cli_checks;
 mod cli_ci;
 mod cli_demo;

@@ -18,6 +18,7 @@ use peers_sys::term;
 use thiserror::Error;
 
 use crate::attribution::Attribution;
+use crate::tools::{Tool, ToolRan, Tools};
 
 /// Something that could not be measured, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -84,6 +85,7 @@ pub struct CheckCx {
     peers: Vec<PeerName>,
     contracts: Contracts,
     runner: Option<Box<Runner>>,
+    tools: Option<Box<Tools>>,
 }
 
 /// A copy that is not what was frozen, and what is wrong with it.
@@ -191,6 +193,7 @@ impl CheckCx {
             peers,
             contracts,
             runner: None,
+            tools: None,
         };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
@@ -211,6 +214,27 @@ impl CheckCx {
     pub fn running(mut self, runner: Box<Runner>) -> Self {
         self.runner = Some(runner);
         self
+    }
+
+    /// With something that runs programs of the project.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Box<Tools>) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Runs a program of the project.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when it cannot be run, here or at all.
+    pub(crate) fn tool(&self, tool: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+        match &self.tools {
+            Some(run) => run(tool),
+            None => Err(CouldNot::with(
+                "programs of the project run only where peers is set up",
+                "run it where `peers init` made a trusted store",
+            )),
+        }
     }
 
     /// The peers of the accepted configuration; none where there is none.

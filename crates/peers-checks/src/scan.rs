@@ -45,6 +45,9 @@ pub(crate) fn scan<T: Send>(
 }
 
 /// The same of another commit.
+///
+/// # Errors
+/// [`CouldNot`] for a tree or an object that cannot be read.
 pub(crate) fn scan_at<T: Send>(
     cx: &CheckCx,
     commit: &CommitId,

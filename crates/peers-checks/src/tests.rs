@@ -11,6 +11,7 @@ mod self_review;
 mod shortcuts;
 mod sources;
 mod streak;
+mod suite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

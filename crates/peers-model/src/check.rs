@@ -28,6 +28,8 @@ pub enum ArgKind {
     Decimal(&'static str),
     /// `--name A,B` or `--name=A,B`, words; these unless said otherwise.
     Words(&'static str),
+    /// `--name TEXT` or `--name=TEXT`.
+    Text,
 }
 
 impl ArgKind {
@@ -38,6 +40,7 @@ impl ArgKind {
             Self::OneOf(words) => words.contains(&value),
             Self::Number(_) => value.parse::<u32>().is_ok(),
             Self::Decimal(_) => hundredths(value).is_some(),
+            Self::Text => !value.trim().is_empty(),
             Self::Words(_) => value
                 .split(',')
                 .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')),
@@ -51,6 +54,7 @@ impl ArgKind {
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Number(_) => "a whole number".to_owned(),
             Self::Decimal(_) => "a number such as 0.5".to_owned(),
+            Self::Text => "a text".to_owned(),
             Self::Words(_) => "words with commas between them".to_owned(),
         }
     }
@@ -408,8 +412,84 @@ pub const CONFIDENCE: CheckSpec = CheckSpec { name: "confidence", args: &[STRICT
 pub const ARCHITECTURE_DRIFT: CheckSpec =
     CheckSpec { name: "architecture-drift", args: &[STRICT], reads_record: false };
 
+/// Of checks that run programs of the project.
+const TIMEOUT: ArgSpec = ArgSpec {
+    name: "timeout",
+    about: "Seconds that one run may take (default: 600)",
+    kind: ArgKind::Number(600),
+};
+
+/// Of checks that run one program which the operator may name.
+const CMD: ArgSpec = ArgSpec {
+    name: "cmd",
+    about: "The command, in place of what the project's files name",
+    kind: ArgKind::Text,
+};
+
+/// `tests`.
+pub const TESTS: CheckSpec = CheckSpec {
+    name: "tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "retry",
+            about: "Further runs when tests fail or the runner tells nothing (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: false,
+};
+
+/// `lint`.
+pub const LINT: CheckSpec = CheckSpec { name: "lint", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `types`.
+pub const TYPES: CheckSpec = CheckSpec { name: "types", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `no-regression`.
+pub const NO_REGRESSION: CheckSpec = CheckSpec {
+    name: "no-regression",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "confirm",
+            about: "Further runs that have to show a lost test too (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: true,
+};
+
+/// `no-skipped-tests`.
+pub const NO_SKIPPED_TESTS: CheckSpec = CheckSpec {
+    name: "no-skipped-tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "runner",
+            about: "Run the tests too, and look at those that the runner skips",
+            kind: ArgKind::OnByDefault,
+        },
+    ],
+    reads_record: true,
+};
+
+/// `tdd-order`.
+pub const TDD_ORDER: CheckSpec = CheckSpec {
+    name: "tdd-order",
+    args: &[
+        ArgSpec {
+            name: "execute",
+            about: "Run each reproducing test without the fix and with it",
+            kind: ArgKind::OnByDefault,
+        },
+        TIMEOUT,
+    ],
+    reads_record: false,
+};
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 48] = [
+pub const CHECKS: [CheckSpec; 54] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -458,6 +538,12 @@ pub const CHECKS: [CheckSpec; 48] = [
     CLAIM_VS_DIFF,
     CONFIDENCE,
     ARCHITECTURE_DRIFT,
+    TESTS,
+    LINT,
+    TYPES,
+    NO_REGRESSION,
+    NO_SKIPPED_TESTS,
+    TDD_ORDER,
 ];
 
 /// Their names.
@@ -512,12 +598,16 @@ impl Args {
                     (None, true) | (Some("false"), false) => "false".to_owned(),
                     _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
                 },
-                kind @ (ArgKind::Number(_) | ArgKind::OneOf(_) | ArgKind::Decimal(_) | ArgKind::Words(_)) => {
+                ArgKind::Number(_)
+                | ArgKind::OneOf(_)
+                | ArgKind::Decimal(_)
+                | ArgKind::Words(_)
+                | ArgKind::Text => {
                     let given =
                         if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
-                    match given.filter(|given| kind.takes(given)) {
+                    match given.filter(|given| spec.kind.takes(given)) {
                         Some(given) => given.to_owned(),
-                        None => return Err(bad(&format!("`--{name}` takes {}", kind.wanted()))),
+                        None => return Err(bad(&format!("`--{name}` takes {}", spec.kind.wanted()))),
                     }
                 }
             };

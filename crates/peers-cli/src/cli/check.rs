@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
-use peers_acts::contract;
-use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd};
+use peers_acts::{contract, tools};
+use peers_checks::{
+    ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd, Tool, ToolRan,
+};
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
 use peers_console::modes::{self, CheckOfGoal};
@@ -12,15 +15,17 @@ use peers_console::output::table;
 use peers_model::config::Config;
 use peers_model::verdict::Verdict;
 use peers_place::{Place, PlaceError};
-use peers_run::boot;
+use peers_run::boot::{self, BootError};
 use peers_sys::env::Env;
+use peers_sys::spawn::RawExit;
 use peers_sys::term;
 use serde_json::json;
 
 /// Run a built-in check, or all of a mode
 ///
 /// Goals name checks by `check: NAME`; this runs the same code by hand. A check reads commits and the
-/// records in the trusted store. It writes nothing and starts nothing.
+/// records in the trusted store. It writes nothing. Those that need the tests or linters of the
+/// project run them in a clean checkout, after `setup`.
 ///
 /// `peers check --all --mode A,B` runs all checks of modes. With `--json` it prints one line for each.
 ///
@@ -162,8 +167,10 @@ impl Common {
         let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else {
             return Ok(opened);
         };
-        let env = cx.env.clone();
-        Ok(opened.running(Box::new(move |contract| run_contract(&place, &env, &config, contract))))
+        let at = Rc::new((place, cx.env.clone(), config));
+        let tools = Rc::clone(&at);
+        let opened = opened.with_tools(Box::new(move |tool| run_tool(&tools.0, &tools.1, &tools.2, tool)));
+        Ok(opened.running(Box::new(move |contract| run_contract(&at.0, &at.1, &at.2, contract))))
     }
 
     /// Prints an answer and gives its exit code.
@@ -182,18 +189,43 @@ fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>)
     let Contract { name, script, files, head, timeout } = asked;
     let text = std::str::from_utf8(script).map_err(|_| CouldNot::new("the frozen script is not UTF-8"))?;
     let script = contract::Script { name, text, files, head, timeout: *timeout };
-    let judged = contract::run(place, env, config, &script)
-        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
-    let could_not = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
+    let judged = contract::run(place, env, config, &script).map_err(could_not)?;
+    let unjudged = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
     let end = match (&judged.verdict, judged.exit_code) {
-        (_, _) if judged.setup_failed => return Err(could_not()),
+        (_, _) if judged.setup_failed => return Err(unjudged()),
         (Verdict::Pass, _) => RanEnd::Exit(0),
         (Verdict::Timeout { .. }, _) => RanEnd::Timeout,
         (Verdict::Fail { .. }, Some(code)) | (_, Some(code @ (126 | 127))) => RanEnd::Exit(code),
         (Verdict::Fail { .. }, None) => RanEnd::Signal,
-        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(could_not()),
+        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(unjudged()),
     };
     Ok(Ran { end, tail: contract::tail(&judged.verdict) })
+}
+
+/// Runs a program of the project in a clean checkout.
+fn run_tool(place: &Place, env: &Env, config: &Config, asked: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+    let &Tool { cmd, report, head, limit } = asked;
+    let done =
+        tools::run(place, env, config, &tools::Tool { cmd, report, head, limit }).map_err(could_not)?;
+    let end = match done.ran.exit {
+        Some(RawExit::Code(code)) => RanEnd::Exit(code),
+        Some(RawExit::Signal(_)) => RanEnd::Signal,
+        None => RanEnd::Timeout,
+    };
+    Ok(ToolRan {
+        end,
+        cut: done.ran.stdout.cut || done.ran.stderr.cut,
+        stdout: done.ran.stdout.bytes,
+        stderr: done.ran.stderr.bytes,
+        report: done.report,
+        top: done.top.display().to_string(),
+    })
+}
+
+/// Why nothing could be run.
+fn could_not(error: BootError) -> CouldNot {
+    let text = CommandError::from(error).render();
+    CouldNot::new(text.trim_end().trim_start_matches("error: "))
 }
 
 type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
@@ -223,6 +255,7 @@ fn list(as_json: bool, only: Option<&[CheckOfGoal]>, cx: &Cx) -> Result<ExitCode
         ArgKind::OneOf(words) => words.join("|"),
         ArgKind::Decimal(default) => format!("N [{default}]"),
         ArgKind::Words(default) => format!("A,B [{default}]"),
+        ArgKind::Text => "TEXT".to_owned(),
     };
     if as_json {
         let rows: Vec<_> = checks
@@ -253,6 +286,7 @@ fn list(as_json: bool, only: Option<&[CheckOfGoal]>, cx: &Cx) -> Result<ExitCode
                     vec![format!("  --{name} N"), about.to_owned()]
                 }
                 ArgKind::Words(_) => vec![format!("  --{name} A,B"), about.to_owned()],
+                ArgKind::Text => vec![format!("  --{name} TEXT"), about.to_owned()],
                 ArgKind::OneOf(words) => {
                     vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
                 }

@@ -151,6 +151,11 @@ const CONFIG: &[(&str, &str, &str)] = &[
         "row_15_a_private_key_in_a_file_fails_unless_exactly_it_is_allowed",
         "checks.allow_secrets",
     ),
+    (
+        "crates/peers-checks/src/tests/suite.rs",
+        "the_operators_command_stands_for_all_runners",
+        "checks.test_command checks.test_report",
+    ),
     (HEALTH, "row_41_an_interval_of_zero_never_tries_again", "recovery_interval"),
     (
         AGENTS,
