@@ -5,7 +5,7 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
+    api_stable, blind, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
     mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
     three_class,
 };
@@ -49,7 +49,7 @@ const REGISTRY: &[Check] = &[
     notes::CONCERNS,
     notes::HONESTY,
     notes::HONESTY_EXTRA,
-    notes::BLIND,
+    blind::CHECK,
 ];
 
 /// All checks.

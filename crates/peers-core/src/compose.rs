@@ -8,6 +8,7 @@ use peers_model::verdict::Verdict;
 use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge::{self, Standing};
+use crate::course;
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
 use crate::prompt::{
     self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
@@ -70,6 +71,9 @@ pub fn prepare(
         operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
+        phase: course::phase(&cfg.course, state).filter(|_| !composing.skeptic).map(|phase| phase.prompt.clone()),
+        work: composing.work.clone(),
+        notes: facts.notes.clone(),
         skeptic: composing.skeptic,
         hybrid: cfg.comm == Comm::Hybrid,
         dry_run: state.rules.dry_run,

@@ -45,6 +45,10 @@ pub(crate) const SHIPPED: &[&[(&str, &str)]] = &[
         "prompts/no-commented-code-review.md",
         "prompts/no-mock-in-impl-review.md",
         "prompts/no-stub-returns-review.md",
+        "prompts/phase-alignment.md",
+        "prompts/phase-architecture.md",
+        "prompts/phase-implementation.md",
+        "prompts/phase-recon.md",
     ),
     mode!("thorough":
         "mode.yaml",

@@ -1,6 +1,7 @@
 //! One file for each check.
 
 pub(crate) mod api_stable;
+pub(crate) mod blind;
 pub(crate) mod bug_ledger;
 pub(crate) mod checkoff;
 pub(crate) mod codemap;

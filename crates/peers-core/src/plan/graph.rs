@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::model::StepId;
+use peers_model::StepId;
 use super::problem::Report;
 use super::steps::Draft;
 

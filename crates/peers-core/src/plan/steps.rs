@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Mark, Step, StepId};
+use super::model::{Mark, Step};
+use peers_model::StepId;
 use super::problem::{Report, shown};
 use super::{graph, line, meta};
 

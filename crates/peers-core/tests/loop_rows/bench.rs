@@ -9,7 +9,7 @@ use peers_core::machine::{
 use peers_core::prompt::{InboxItem, PeerMessage};
 use peers_core::state::{PeerHealth, State};
 use peers_model::config::{Budget, Comm, Role};
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
 use peers_model::outcome::{ErrorKind, ExitClass, StopReason};
 use peers_model::record::{
     Digests, ExitRecord, GateRule, LINE_VERSION, Line, PeerRule, PeerSpawned, Record, Rules, SoftRuleEntry,
@@ -84,6 +84,7 @@ impl Bench {
             skeptic_attempts: 3,
             unwatched: false,
             dry_run: false,
+            course: None,
         };
         let unlimited = Budget {
             max_iterations: None,
@@ -98,6 +99,8 @@ impl Bench {
             goals: Vec::new(),
             rules,
             digests: Digests { goals: "goals".into(), config: "config".into() },
+            course: Course::default(),
+            checkpoint: false,
             caps: Caps::new(unlimited),
             after: None,
             max_ticks: Some(40),
@@ -447,6 +450,7 @@ impl Bench {
             messages: messages.collect(),
             last_handoff: None,
             open_bugs: Vec::new(),
+            notes: Vec::new(),
         }))
     }
 

@@ -383,6 +383,7 @@ impl World {
             commands: self.commands.clone(),
             git_state: None,
             unstable: false,
+            plan: None,
         }
     }
 
@@ -442,6 +443,9 @@ impl World {
             bugs_reported: turn.bugs_reported,
             unreadable: self.unreadable.clone(),
             salvage: None,
+            artifact: None,
+            plan: None,
+            note: None,
         }
     }
 
