@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::modes::{agents, pasted};
 use crate::support::World;
 
 /// Steps of one Python file each, with tests in another.
@@ -19,12 +20,18 @@ fn plan(steps: &[&str]) -> String {
     )
 }
 
-/// A shop in Python whose acceptance test fails, with this plan.
-fn planned(steps: &[&str]) -> World {
+/// A shop in Python whose acceptance test fails.
+fn shop() -> World {
     let world = World::repo();
     world.write("shop/__init__.py", "\"\"\"A shop.\"\"\"\n");
     world.write("tests/accept.sh", "grep -q 'def hello' shop/hello.py && grep -q 'def salve' shop/salve.py\n");
     world.commit("A shop");
+    world
+}
+
+/// The shop with this plan.
+fn planned(steps: &[&str]) -> World {
+    let world = shop();
     std::fs::write(world.path("plan.md"), plan(steps)).unwrap();
     world.peers(&["init", "--modes", "implement", "--plan", "../plan.md"]).exits(0);
     world
@@ -160,10 +167,14 @@ fn skeptic() -> Value {
 
 /// The same script for both peers: who has which part is the loop's to say.
 fn scripts(world: &World, turns: &[Value]) {
+    scripts_with(world, turns, "");
+}
+
+fn scripts_with(world: &World, turns: &[Value], config: &str) {
     for peer in ["ann", "ben"] {
         world.script(peer, &json!({"as": "plain", "after": "repeat", "turns": turns}).to_string());
     }
-    world.accept_config("");
+    world.accept_config(config);
 }
 
 fn concern(status: &str) -> String {
@@ -197,7 +208,8 @@ fn honest() -> Vec<Value> {
 #[test]
 fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() {
     let world = planned(&["hello", "salve"]);
-    scripts(&world, &honest());
+    // Red for longer than that, if no step were checked off meanwhile.
+    scripts_with(&world, &honest(), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
     let done = world.peers(&["run"]);
     let ticks = world.records("tick");
     let told: Vec<String> = ticks
@@ -230,4 +242,103 @@ fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() 
         ]
     );
     world.peers(&["check", "blind-review"]).exits(0).out_has("not blind");
+}
+
+/// The findings of a check, by text.
+fn refuses(world: &World, check: &str, found: &[&str]) {
+    let done = world.peers(&["check", check]).exits(1);
+    for text in found {
+        done.out_has(text);
+    }
+}
+
+#[test]
+fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
+    let world = planned(&["hello", "salve", "hei", "ciao"]);
+    let mut turns = phases(4);
+    let mut deed = code("hello");
+    deed.extend(code("salve"));
+    deed.extend([
+        // Notes of the other one, in its box and in the repository.
+        write(".peers/inbox/ann/notes/STEP-1/review.md", &"it is all very well done, indeed it is ".repeat(5)),
+        write("REVIEW_NOTES.md", &"it is all very well done, indeed it is ".repeat(5)),
+        // STEP-1 by itself, STEP-2 through PARTIAL, STEP-3 as if the operator knew.
+        mark(1, " ", "x"),
+        mark(2, " ", "PARTIAL"),
+        json!({"commit": "Done"}),
+        mark(2, "PARTIAL", "x"),
+        mark(3, " ", "BLOCKED-ACK"),
+        // STEP-4 is gone, and the acceptance test is easy.
+        shell("sed -i '/STEP-4/,$d' PLAN.md"),
+        write("tests/accept.sh", "exit 0\n"),
+        // Two functions that do nothing.
+        write("shop/hei.py", "\"\"\"Greets.\"\"\"\n\n\ndef hei(who):\n    pass\n\n\ndef moi(who):\n    return {}\n"),
+        json!({"handoff": "All done"}),
+    ]);
+    turns.push(on("# Your part: implement STEP-1", deed));
+    turns.push(review(1));
+    turns.push(json!([{"handoff": "Look again"}]));
+    scripts(&world, &turns);
+    world.peers(&["run", "--max-ticks", "5", "--anyway"]).exits(0).out_has("Stopped: max_ticks");
+    refuses(&world, "checkoff", &["STEP-1: 7 lines written by ben", "STEP-2: 7 lines written by ben"]);
+    refuses(&world, "blind-review", &["STEP-1 is done, and no notes", "STEP-2 is done, and no notes"]);
+    refuses(&world, "no-unresolved-blocks", &["STEP-3"]);
+    refuses(&world, "plan-preserved", &["STEP-4"]);
+    refuses(&world, "no-empty-bodies", &["shop/hei.py:4"]);
+    world.peers(&["check", "stub-returns"]).exits(0).out_has("shop/hei.py:8");
+    // Of the acceptance test the frozen one runs, which asks for more than nothing.
+    world.write("shop/hello.py", "\n");
+    world.commit("Take it back");
+    refuses(&world, "acceptance", &["the frozen command exits 1"]);
+    // The step is still its implementer's: nothing was handed in.
+    let started = world.records("tick-started");
+    let last = started.last().unwrap();
+    assert_eq!((&last["peer"], &last["course"]["work"]["role"]), (&json!("ben"), &json!("implement")));
+}
+
+#[test]
+fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
+    let world = planned(&["hello", "salve"]);
+    let mut turns = phases(2);
+    turns[0] = on("# Phase recon", vec![
+        shell("n=$(git rev-list --count HEAD); printf 'short %s\\n' $n > RECON.md"),
+        json!({"handoff": "Write RECON.md"}),
+    ]);
+    turns.push(json!([{"handoff": "Look"}]));
+    scripts(&world, &turns);
+    let done = world.peers(&["run", "--anyway"]).exits(11);
+    assert!(done.out.starts_with("Stopped: stuck:phase\n"), "{}", done.out);
+    done.err_has("the phase recon goes on: RECON.md has 7 bytes, of 400");
+    assert_eq!(world.records("tick").len(), 3);
+    let status = world.peers(&["status"]).exits(0);
+    status.out_has("recon");
+}
+
+#[test]
+fn the_loop_stops_once_before_the_plan_is_begun_and_when_only_blocked_steps_are_open() {
+    let world = planned(&["hello"]);
+    let mut turns = phases(1);
+    turns.push(on("# Your part: implement STEP-1", vec![
+        mark(1, " ", "BLOCKED"),
+        shell("printf '  - rationale: nobody may use that language\\n' >> PLAN.md"),
+        json!({"handoff": "It cannot be done"}),
+    ]));
+    turns.push(json!([{"handoff": "Look"}]));
+    scripts(&world, &turns);
+    let done = world.peers(&["run", "--anyway", "--checkpoint"]).exits(0);
+    assert!(done.out.starts_with("Stopped: checkpoint:phase-0-complete\n"), "{}", done.out);
+    assert_eq!(world.records("tick").len(), 3);
+    let done = world.peers(&["run", "--anyway", "--checkpoint"]).exits(11);
+    assert!(done.out.starts_with("Stopped: parked:blocked\n"), "{}", done.out);
+    done.err_has("STEP-1: nobody may use that language").err_has("peers-ctl ack-block");
+    assert_eq!(world.records("tick").len(), 4);
+}
+
+#[test]
+fn every_command_of_the_page_about_a_plan_works_as_it_stands_there() {
+    let world = shop();
+    std::fs::write(world.at("plan.md"), plan(&["hello", "salve"])).unwrap();
+    world.commit("A plan");
+    agents(&world, &json!(honest()), &json!(honest()));
+    pasted(&world, include_str!("../../docs/howto/implement-a-feature-from-a-plan.md"));
 }

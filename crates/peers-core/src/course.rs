@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::{ComposeFacts, Composing, Facts, Harvest, LoopConfig, Origin};
 use crate::plan::{Mark, Plan};
 use crate::state::{OpenTick, State};
-use crate::steps::{Due, StepBook, Team, due};
+use crate::steps::{CurrentStep, Due, StepBook, Team, due};
 use crate::turns;
 
 /// Turns of one phase without its artifact.
@@ -113,6 +113,23 @@ pub fn unquiet(state: &State, facts: &Facts) -> u32 {
 #[must_use]
 pub fn phase<'a>(asked: &'a Asked, state: &State) -> Option<&'a Phase> {
     asked.phases.get(state.course.phase)
+}
+
+/// The phase, and the step at hand, for people; nothing where goals.yaml names no phases.
+#[must_use]
+pub fn words(state: &State) -> Option<String> {
+    let Course { phase, tries, book, .. } = &state.course;
+    let name = state.rules.course.as_ref()?.phases.get(*phase)?;
+    let Some(CurrentStep { step, implementer, handed_in, reviews, .. }) = &book.current else {
+        let tried = if *tries > 0 { format!(", {tries} of {TRIES} turns used") } else { String::new() };
+        return Some(format!("{name}{tried}"));
+    };
+    let readers: Vec<&str> = reviews.iter().map(|(by, _)| by.as_str()).collect();
+    Some(match handed_in {
+        None => format!("{name}, {step} is implemented by {implementer}"),
+        Some(_) if readers.is_empty() => format!("{name}, {step} of {implementer} is under review"),
+        Some(_) => format!("{name}, {step} of {implementer} was read by {}", readers.join(", ")),
+    })
 }
 
 /// Why the loop stops for the sake of its phases or its plan.

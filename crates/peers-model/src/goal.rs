@@ -20,7 +20,7 @@ const BELOW: Shape = Shape::Maybe(&Shape::Text(Text {
 const RETRIES: Shape = Shape::Whole { least: 0, most: 5 };
 const FILLED_TEXT: Shape = Shape::Text(FILLED);
 /// A file at the top of the repository.
-const ARTIFACT: Shape = Shape::Maybe(&Shape::Text(Text { pattern: Some(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"), ..FILLED }));
+const ARTIFACT: Shape = Shape::Maybe(&Shape::Text(Text { pattern: Some(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"), wrong: Some(not_at_top), ..FILLED }));
 /// Not `null`.
 const CONSENSUS: Shape = NonZeroU8::SHAPE;
 
@@ -558,6 +558,13 @@ fn check_hard(id: &GoalId, hard: &HardGoal) -> Vec<(&'static str, String)> {
         wrong.push(("cwd", format!("`cwd` {what}")));
     }
     wrong
+}
+
+/// Why a text is no name of a file at the top of the repository.
+fn not_at_top(text: &str) -> Option<String> {
+    let tame = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let fits = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(tame);
+    (!fits).then(|| "is no plain name of a file at the top of the repository".to_owned())
 }
 
 /// Why a path cannot be a directory of the tree, readable after the key.

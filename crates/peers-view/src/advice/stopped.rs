@@ -269,7 +269,9 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
             Step::from("see what the turns left (").run(Command::report()).say("), write the file yourself or help"),
             later(),
         ],
-        StopReason::Checkpoint => vec![Step::from("review what the phases left, then "), Step::of(facts.resume())],
+        StopReason::Checkpoint => {
+            vec![Step::from("review what the phases left"), Step::of(facts.resume())]
+        },
         StopReason::ParkedBlocked if detail.starts_with("only blocked steps") => vec![
             Step::from(
                 "unblock the steps and mark them as open, or accept that they stay blocked (`peers-ctl ack-block NAME STEP-n --reason TEXT`)",
