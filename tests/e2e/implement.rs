@@ -8,10 +8,7 @@ use crate::support::World;
 /// Steps of one Python file each, with tests in another.
 fn plan(steps: &[&str]) -> String {
     let step = |(n, name): (usize, &&str)| {
-        format!(
-            "- [ ] [STEP-{}] Greet by {name}\n  - touches: shop/{name}.py, tests/test_{name}.py\n",
-            n + 1
-        )
+        format!("- [ ] [STEP-{}] Greet by {name}\n  - touches: shop/{name}.py, tests/test_{name}.py\n", n + 1)
     };
     let steps: String = steps.iter().enumerate().map(step).collect();
     format!(
@@ -24,7 +21,8 @@ fn plan(steps: &[&str]) -> String {
 fn shop() -> World {
     let world = World::repo();
     world.write("shop/__init__.py", "\"\"\"A shop.\"\"\"\n");
-    world.write("tests/accept.sh", "grep -q 'def hello' shop/hello.py && grep -q 'def salve' shop/salve.py\n");
+    world
+        .write("tests/accept.sh", "grep -q 'def hello' shop/hello.py && grep -q 'def salve' shop/salve.py\n");
     world.commit("A shop");
     world
 }
@@ -39,7 +37,7 @@ fn planned(steps: &[&str]) -> World {
 
 /// A turn that is played whenever the prompt has this heading.
 fn on(heading: &str, steps: Vec<Value>) -> Value {
-    json!({"on": {"prompt": heading}, "steps": steps})
+    json!({"on": {"prompt": heading}, "steps": Value::Array(steps)})
 }
 
 fn write(path: &str, text: &str) -> Value {
@@ -51,26 +49,35 @@ fn shell(run: &str) -> Value {
 }
 
 fn notes(step: u32, part: &str) -> Value {
-    let text = format!("What {part} says of this step: {}.\n", "it greets whoever is named and refuses numbers ".repeat(4));
+    let text = format!(
+        "What {part} says of this step: {}.\n",
+        "it greets whoever is named and refuses numbers ".repeat(4)
+    );
     json!({"write": {"path": format!(".peers/inbox/{{{{peer}}}}/notes/STEP-{step}/{part}.md"), "text": text}})
 }
 
 /// The three turns in which every run knows the ground first.
 fn phases(steps: usize) -> Vec<Value> {
     let body = |sections: &[&str]| -> String {
-        let section = |name: &&str| format!("## {name}\n\n{}\n\n", format!("What holds of {name}, in shop/. ").repeat(8));
+        let section = |name: &&str| {
+            format!("## {name}\n\n{}\n\n", format!("What holds of {name}, in shop/. ").repeat(8))
+        };
         sections.iter().map(section).collect()
     };
-    let aligned: String = (1..=steps)
-        .map(|n| format!("- [STEP-{n}] status: open, nothing of it is in the shop yet; it contradicts nothing there\n"))
-        .collect();
+    let aligned =
+        |n| format!("- [STEP-{n}] status: open, nothing of it is in the shop yet; it contradicts nothing\n");
+    let aligned: String = (1..=steps).map(aligned).collect();
     let turn = |heading: &str, file: &str, text: &str| {
         on(heading, vec![write(file, text), json!({"handoff": format!("Write {file}")})])
     };
     vec![
         turn("# Phase recon", "RECON.md", &body(&["Module map", "Entry points", "Conventions"])),
         turn("# Phase alignment", "PLAN.aligned.md", &format!("# Aligned\n\n{}{aligned}", body(&["Ground"]))),
-        turn("# Phase architecture", "ARCHITECTURE.intended.md", &body(&["Components", "Boundaries", "Tests"])),
+        turn(
+            "# Phase architecture",
+            "ARCHITECTURE.intended.md",
+            &body(&["Components", "Boundaries", "Tests"]),
+        ),
     ]
 }
 
@@ -126,7 +133,9 @@ fn review(step: u32) -> Value {
 
 fn delivery(steps: usize) -> String {
     let section = |n: usize| {
-        format!("## [STEP-{n}] greet\n\n- **Commit:** PENDING\n- **Tests:** three kinds\n- **Justification:** it greets\n\n")
+        format!(
+            "## [STEP-{n}] greet\n\n- **Commit:** PENDING\n- **Tests:** three kinds\n- **Justification:** it greets\n\n"
+        )
     };
     (1..=steps).map(section).collect()
 }
@@ -159,9 +168,10 @@ fn rest() -> Value {
 }
 
 fn skeptic() -> Value {
-    let excluded: Vec<String> = ["empty input", "huge input", "a number", "two calls at once", "a missing file"]
-        .map(|mode| format!("shop/hello.py: {mode}, tried"))
-        .into();
+    let excluded: Vec<String> =
+        ["empty input", "huge input", "a number", "two calls at once", "a missing file"]
+            .map(|mode| format!("shop/hello.py: {mode}, tried"))
+            .into();
     on("# Skeptic turn", vec![json!({"skeptic": {"verdict": "clean", "excluded": excluded}})])
 }
 
@@ -217,7 +227,13 @@ fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() 
         .map(|tick| format!("{} {} {} {}", tick["iteration"], tick["peer"], tick["outcome"], tick["course"]))
         .collect();
     let check = || world.peers(&["verify", "--no-write"]).out;
-    assert!(done.out.starts_with("Stopped: complete\n"), "{told:#?}\n{}\n{}\n{}", done.out, done.err, check());
+    assert!(
+        done.out.starts_with("Stopped: complete\n"),
+        "{told:#?}\n{}\n{}\n{}",
+        done.out,
+        done.err,
+        check()
+    );
     assert!(ticks.len() <= 18, "{told:#?}");
     println!("{} turns", ticks.len());
     // Who implements one step reviews the next; nobody both of one.
@@ -260,7 +276,10 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
     deed.extend(code("salve"));
     deed.extend([
         // Notes of the other one, in its box and in the repository.
-        write(".peers/inbox/ann/notes/STEP-1/review.md", &"it is all very well done, indeed it is ".repeat(5)),
+        write(
+            ".peers/inbox/ann/notes/STEP-1/review.md",
+            &"it is all very well done, indeed it is ".repeat(5),
+        ),
         write("REVIEW_NOTES.md", &"it is all very well done, indeed it is ".repeat(5)),
         // STEP-1 by itself, STEP-2 through PARTIAL, STEP-3 as if the operator knew.
         mark(1, " ", "x"),
@@ -272,7 +291,10 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
         shell("sed -i '/STEP-4/,$d' PLAN.md"),
         write("tests/accept.sh", "exit 0\n"),
         // Two functions that do nothing.
-        write("shop/hei.py", "\"\"\"Greets.\"\"\"\n\n\ndef hei(who):\n    pass\n\n\ndef moi(who):\n    return {}\n"),
+        write(
+            "shop/hei.py",
+            "\"\"\"Greets.\"\"\"\n\n\ndef hei(who):\n    pass\n\n\ndef moi(who):\n    return {}\n",
+        ),
         json!({"handoff": "All done"}),
     ]);
     turns.push(on("# Your part: implement STEP-1", deed));
@@ -300,10 +322,13 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
 fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
     let world = planned(&["hello", "salve"]);
     let mut turns = phases(2);
-    turns[0] = on("# Phase recon", vec![
-        shell("n=$(git rev-list --count HEAD); printf 'short %s\\n' $n > RECON.md"),
-        json!({"handoff": "Write RECON.md"}),
-    ]);
+    turns[0] = on(
+        "# Phase recon",
+        vec![
+            shell("n=$(git rev-list --count HEAD); printf 'short %s\\n' $n > RECON.md"),
+            json!({"handoff": "Write RECON.md"}),
+        ],
+    );
     turns.push(json!([{"handoff": "Look"}]));
     scripts(&world, &turns);
     let done = world.peers(&["run", "--anyway"]).exits(11);
@@ -318,11 +343,14 @@ fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
 fn the_loop_stops_once_before_the_plan_is_begun_and_when_only_blocked_steps_are_open() {
     let world = planned(&["hello"]);
     let mut turns = phases(1);
-    turns.push(on("# Your part: implement STEP-1", vec![
-        mark(1, " ", "BLOCKED"),
-        shell("printf '  - rationale: nobody may use that language\\n' >> PLAN.md"),
-        json!({"handoff": "It cannot be done"}),
-    ]));
+    turns.push(on(
+        "# Your part: implement STEP-1",
+        vec![
+            mark(1, " ", "BLOCKED"),
+            shell("printf '  - rationale: nobody may use that language\\n' >> PLAN.md"),
+            json!({"handoff": "It cannot be done"}),
+        ],
+    ));
     turns.push(json!([{"handoff": "Look"}]));
     scripts(&world, &turns);
     let done = world.peers(&["run", "--anyway", "--checkpoint"]).exits(0);

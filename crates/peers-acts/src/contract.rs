@@ -129,7 +129,15 @@ fn alone(config: Config, goal: Goal) -> Loaded {
         modes: Vec::new(),
         contracts: None,
     };
-    Loaded { config, goals: vec![goal], course: Course::default(), quiet_ticks: 0, digests, accepted: Some(accepted), damaged: None }
+    Loaded {
+        config,
+        goals: vec![goal],
+        course: Course::default(),
+        quiet_ticks: 0,
+        digests,
+        accepted: Some(accepted),
+        damaged: None,
+    }
 }
 
 /// Writes files into a checkout, in place of what is there.

@@ -7,6 +7,7 @@ use peers_model::request::{RunRequest, Worktree};
 
 /// What the loop is asked for: `peers run` runs it, `peers-ctl start` hands it over.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RunArgs {
     /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
     #[arg(long, value_name = "X", value_parser = Usd::typed)]

@@ -71,7 +71,9 @@ pub fn prepare(
         operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
-        phase: course::phase(&cfg.course, state).filter(|_| !composing.skeptic).map(|phase| phase.prompt.clone()),
+        phase: course::phase(&cfg.course, state)
+            .filter(|_| !composing.skeptic)
+            .map(|phase| phase.prompt.clone()),
         work: composing.work.clone(),
         notes: facts.notes.clone(),
         skeptic: composing.skeptic,

@@ -136,9 +136,8 @@ pub fn words(state: &State) -> Option<String> {
 pub(crate) fn limit(cfg: &LoopConfig, state: &State, facts: &Facts) -> Option<(StopReason, String)> {
     let phase = phase(&cfg.course, state)?;
     if phase.artifact.is_some() {
-        let detail = || {
-            format!("{TRIES} turns of the phase {} did not bring {}", phase.name, missing(cfg, state))
-        };
+        let detail =
+            || format!("{TRIES} turns of the phase {} did not bring {}", phase.name, missing(cfg, state));
         return (state.course.tries >= TRIES).then(|| (StopReason::StuckPhase, detail()));
     }
     if cfg.checkpoint && !state.course.checkpointed && state.course.phase > 0 {
@@ -230,9 +229,8 @@ pub(crate) fn moved(
     let Some(work) = asked.work.as_ref().filter(|_| success) else { return (moved, None) };
     moved.note.clone_from(&harvest.note);
     let step = harvest.plan.as_ref().and_then(|plan| plan.steps.iter().find(|step| step.id == work.step));
-    moved.checked_off = work.role == StepRole::Compare
-        && by_peer(PLAN)
-        && step.is_some_and(|step| step.mark == Mark::Done);
+    moved.checked_off =
+        work.role == StepRole::Compare && by_peer(PLAN) && step.is_some_and(|step| step.mark == Mark::Done);
     let lacks = work.role.part().filter(|_| moved.note.is_none()).map(|part| {
         format!("{} is not handed in: {} was not in the drop box, or had no text", work.step, part.word())
     });
@@ -261,7 +259,13 @@ fn defect(phase: &Phase, text: Option<&str>, plan: Option<&Plan>) -> Option<Stri
 
 impl Course {
     /// Takes a turn in; `counts` is false where it counts for nobody. Whether it got on by that.
-    pub(crate) fn after(&mut self, rules: &Rules, started: &TickStarted, tick: &TickRecord, counts: bool) -> bool {
+    pub(crate) fn after(
+        &mut self,
+        rules: &Rules,
+        started: &TickStarted,
+        tick: &TickRecord,
+        counts: bool,
+    ) -> bool {
         let (Some(rules), Some(asked)) = (rules.course.as_deref(), started.course.as_deref()) else {
             return false;
         };
@@ -305,7 +309,10 @@ mod tests {
         ] {
             assert_eq!(fold(seen), due, "{seen:?}");
         }
-        assert_eq!([fold(&green[..4]).left(5), fold(&green[..5]).left(5), fold(&green[..7]).left(5)], [3, 2, 0]);
+        assert_eq!(
+            [fold(&green[..4]).left(5), fold(&green[..5]).left(5), fold(&green[..7]).left(5)],
+            [3, 2, 0]
+        );
     }
 
     #[test]

@@ -83,8 +83,7 @@ pub fn due(plan: &Plan, book: &StepBook, team: Team<'_>, head: &CommitId) -> Due
     };
     let open = || plan.steps.iter().filter(|step| matches!(step.mark, Mark::Open | Mark::Partial));
     if let Some(step) = open().find(|step| step.depends.iter().all(is_done)) {
-        let work =
-            StepWork { step: step.id, role: StepRole::Implement, base: head.clone(), head: None };
+        let work = StepWork { step: step.id, role: StepRole::Implement, base: head.clone(), head: None };
         let first = book.next.iter().chain(team.peers);
         let mut able = first.clone().filter(|peer| team.is_able(peer)).chain(first.clone());
         return Due::Turn(work, able.next().cloned().into_iter().collect());

@@ -20,7 +20,11 @@ const BELOW: Shape = Shape::Maybe(&Shape::Text(Text {
 const RETRIES: Shape = Shape::Whole { least: 0, most: 5 };
 const FILLED_TEXT: Shape = Shape::Text(FILLED);
 /// A file at the top of the repository.
-const ARTIFACT: Shape = Shape::Maybe(&Shape::Text(Text { pattern: Some(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"), wrong: Some(not_at_top), ..FILLED }));
+const ARTIFACT: Shape = Shape::Maybe(&Shape::Text(Text {
+    pattern: Some(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    wrong: Some(not_at_top),
+    ..FILLED
+}));
 /// Not `null`.
 const CONSENSUS: Shape = NonZeroU8::SHAPE;
 
@@ -88,10 +92,14 @@ impl Course {
             }
             let is_last = i + 1 == phases.len();
             if phase.artifact.is_none() && !is_last {
-                return Some(format!("phase `{name}` has no `artifact`, and only the last one goes on for ever"));
+                return Some(format!(
+                    "phase `{name}` has no `artifact`, and only the last one goes on for ever"
+                ));
             }
             if phase.steps && (phase.artifact.is_some() || !is_last) {
-                return Some(format!("`steps` is for the last phase, without an `artifact`, not for `{name}`"));
+                return Some(format!(
+                    "`steps` is for the last phase, without an `artifact`, not for `{name}`"
+                ));
             }
         }
         None

@@ -333,9 +333,11 @@ impl StopReason {
             Self::Complete => "converged",
             Self::MaxTicks | Self::Budget(_) => "limit",
             Self::Drained | Self::Interrupted(_) => "operator",
-            Self::StuckGate(_) | Self::StuckSkeptic | Self::StuckIdle | Self::StuckPhase | Self::Unjudged(_) => {
-                "stuck"
-            },
+            Self::StuckGate(_)
+            | Self::StuckSkeptic
+            | Self::StuckIdle
+            | Self::StuckPhase
+            | Self::Unjudged(_) => "stuck",
             Self::ParkedBlocked | Self::ParkedProof | Self::Checkpoint => "paused",
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => "peer",
             Self::GoalMutation(_) | Self::Tamper(_) => "integrity",

@@ -105,7 +105,8 @@ pub fn course_text(course: &Course) -> String {
     if !settle.is_empty() {
         let settle: Vec<&str> = settle.iter().map(peers_model::GoalId::as_str).collect();
         let settle = settle.join(", ");
-        let _infallible = write!(text, "\n# These stay green for two more ticks at the end.\nsettle: [{settle}]\n");
+        let _infallible =
+            write!(text, "\n# These stay green for two more ticks at the end.\nsettle: [{settle}]\n");
     }
     text
 }

@@ -86,7 +86,12 @@ impl<W: World> Engine<W> {
             Effect::RunPeer(launch) => {
                 self.keep_prompt(launch.tick, &launch.peer, &launch.prompt);
                 self.clear_boxes();
-                let work = self.machine.state.open.as_ref().and_then(|open| open.started.course.as_ref()?.work.clone());
+                let work = self
+                    .machine
+                    .state
+                    .open
+                    .as_ref()
+                    .and_then(|open| open.started.course.as_ref()?.work.clone());
                 if let Some(work) = work {
                     notes::clear(self.store.disk(), &launch.peer, &work);
                 }

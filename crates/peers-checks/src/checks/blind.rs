@@ -49,11 +49,15 @@ fn judge(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
         Written::Not("is missing") => {}
         Written::Not(why) => findings.push(Finding::at(CONCERNS_FILE, None, "note", why, None)),
     }
-    let hidden = attribution.sandbox().is_some_and(|sandbox| sandbox != "none" && !sandbox.starts_with("none "));
+    let hidden =
+        attribution.sandbox().is_some_and(|sandbox| sandbox != "none" && !sandbox.starts_with("none "));
     let blindness = if hidden { "" } else { "; not blind: no sandbox hides the notes from the reviewer" };
     let mut report = failed_if(
         findings,
-        format!("{} with sealed notes of author and reviewer, and no mismatch is filed{blindness}", steps(done.len())),
+        format!(
+            "{} with sealed notes of author and reviewer, and no mismatch is filed{blindness}",
+            steps(done.len())
+        ),
         format!("sealed notes are missing, or a mismatch is filed{blindness}"),
     );
     report.count("done", done.len());
@@ -76,7 +80,12 @@ fn defect(cx: &CheckCx, attribution: &Attribution, step: &Step) -> Result<Option
     let Some((reviewer, ..)) =
         by_others().find(|(_, tick, note)| same(note) && before(*tick) && note.words >= NOTE)
     else {
-        return bad("no-review", &format!("has no review of {NOTE} words by another than {author}, sealed before the notes were shown"));
+        return bad(
+            "no-review",
+            &format!(
+                "has no review of {NOTE} words by another than {author}, sealed before the notes were shown"
+            ),
+        );
     };
     if let Some(damaged) = &pair.damaged {
         return Err(CouldNot::new(format!("notes/{damaged} in the trusted store is not what was sealed")));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use peers_model::CommitId;
-use peers_model::record::{AckTarget, ContractAct, ContractRecord, OperatorOp, OperatorRecord, Record};
 use peers_model::StepId;
+use peers_model::record::{AckTarget, ContractAct, ContractRecord, OperatorOp, OperatorRecord, Record};
 use peers_model::step::{CourseAsked, CourseMoved, SealedNote, StepRole, StepWork};
 use peers_store::contracts::{self, Frozen};
 use peers_store::{Area, Disk as _, layout};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use peers_model::config::Role;
 use peers_model::outcome::{ErrorKind, PeerExit, TamperKind, Usage};
-use peers_model::step::SealedNote;
 use peers_model::record::{Cooling, CorrectionPlanned, OperatorRecord, PeerSpawned};
+use peers_model::step::SealedNote;
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, TreeId, Usd};
 

@@ -371,7 +371,8 @@ fn onwards(
         | Standing::SkepticOwed
         | Standing::Unquiet(_) => {}
     }
-    if let Some((reason, detail)) = limit(cfg, state, facts, &standing, input).or_else(|| course::limit(cfg, state, facts))
+    if let Some((reason, detail)) =
+        limit(cfg, state, facts, &standing, input).or_else(|| course::limit(cfg, state, facts))
     {
         return stop_with(cfg, m, Some(facts), reason, &detail);
     }
@@ -469,7 +470,8 @@ fn at_step(
 ) -> Decision {
     let state = &m.state;
     let caps = cfg.caps.in_force(state, now);
-    let may = |peer: &PeerName| budget::may_go(&caps, state, peer) && budget::short(&caps, state, peer).is_none();
+    let may =
+        |peer: &PeerName| budget::may_go(&caps, state, peer) && budget::short(&caps, state, peer).is_none();
     let named = who.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
     let what = format!("{} of {} is for {named}", work.role.word(), work.step);
     match turns::choose_within(state, now, |peer| may(peer) && who.contains(peer)) {

@@ -17,7 +17,7 @@ mod steps;
 mod tests;
 
 pub use model::{Mark, Meta, Plan, Step, Surface};
-pub use peers_model::StepId;
 pub use parse::{LINE, Parsed, parse};
+pub use peers_model::StepId;
 pub use problem::{PROBLEMS, Problem};
 pub use steps::STEPS;

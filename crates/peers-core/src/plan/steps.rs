@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{Mark, Step};
-use peers_model::StepId;
 use super::problem::{Report, shown};
 use super::{graph, line, meta};
+use peers_model::StepId;
 
 /// Steps of one plan.
 pub const STEPS: usize = 1000;

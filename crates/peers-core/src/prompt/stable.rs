@@ -1,8 +1,8 @@
 //! The instructions, which depend only on who is asked and how peers communicate.
 
+use peers_model::config::Role;
 use peers_model::step::{StepRole, StepWork};
 use peers_model::{CommitId, PeerName};
-use peers_model::config::Role;
 
 use super::input::PromptInput;
 

@@ -1,8 +1,8 @@
 //! Tests of `prompt`.
 
 use peers_model::config::Role;
-use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Usd};
 use peers_model::step::{StepRole, StepWork};
+use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Usd};
 use proptest::prelude::*;
 
 use super::*;

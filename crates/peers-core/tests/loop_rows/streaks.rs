@@ -2,11 +2,11 @@
 
 use peers_core::machine::Phase;
 use peers_core::state::State;
+use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::record::{Record, TickStarted};
 use peers_model::step::CourseMoved;
-use peers_model::{TickNo, Usd};
-use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::verdict::Place;
+use peers_model::{TickNo, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, handoff_text};

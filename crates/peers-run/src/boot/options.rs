@@ -175,14 +175,14 @@ mod tests {
         let config = config.unwrap_or_else(|error| panic!("{error}"));
         let digests = peers_model::record::Digests::default();
         let loaded = Loaded {
-                config,
-                goals: Vec::new(),
-                course: Course::default(),
-                quiet_ticks: 5,
-                digests,
-                accepted: None,
-                damaged: None,
-            };
+            config,
+            goals: Vec::new(),
+            course: Course::default(),
+            quiet_ticks: 5,
+            digests,
+            accepted: None,
+            damaged: None,
+        };
         let run = RunId::new("0123456789abcdef").unwrap();
         format!("{:?}", configured(&loaded, &RunOptions::default(), &run))
     }

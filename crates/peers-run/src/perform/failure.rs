@@ -51,9 +51,10 @@ impl From<Unread> for Failure {
 impl From<Unsealed> for Failure {
     fn from(unsealed: Unsealed) -> Self {
         match unsealed {
-            Unsealed::Changed(file) => {
-                Self::Tampered(TamperKind::Store, format!("{file} in the trusted store is not what was sealed"))
-            }
+            Unsealed::Changed(file) => Self::Tampered(
+                TamperKind::Store,
+                format!("{file} in the trusted store is not what was sealed"),
+            ),
             Unsealed::Disk(error) => error.into(),
         }
     }

@@ -237,7 +237,9 @@ fn phases_that_make_no_sense_are_told_with_their_line() {
         let told = error.to_string();
         assert!(told.contains(word) && told.contains(&format!("line {line}")), "{text}: {told}");
     }
-    let text = format!("{gate}phases: [{{name: x, prompt: p, artifact: A.md}}, {{name: y, prompt: p, steps: true}}]\nsettle: [a]\n");
+    let text = format!(
+        "{gate}phases: [{{name: x, prompt: p, artifact: A.md}}, {{name: y, prompt: p, steps: true}}]\nsettle: [a]\n"
+    );
     load_goals(&text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
     let course = load_course(&text).unwrap();
     assert!(course.has_steps() && course.settle.len() == 1 && course.phases.len() == 2);

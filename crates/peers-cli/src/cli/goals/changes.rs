@@ -196,7 +196,8 @@ pub(super) fn between((old_goals, old_config): (&str, &str), (goals, config): (&
 /// as anybody can tell.
 fn compare_course(old: &Course, new: &Course, changes: &mut Vec<Change>) {
     for phase in old.phases.iter().filter(|phase| !new.phases.contains(phase)) {
-        let how = if new.phases.iter().any(|other| other.name == phase.name) { "is different" } else { "is gone" };
+        let how =
+            if new.phases.iter().any(|other| other.name == phase.name) { "is different" } else { "is gone" };
         changes.push(Change::of(Effect::Weaker, &format!("phase {how}:"), &phase.name, None));
     }
     for phase in new.phases.iter().filter(|phase| old.phases.iter().all(|other| other.name != phase.name)) {
