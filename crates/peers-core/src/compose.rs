@@ -8,8 +8,8 @@ use peers_model::verdict::Verdict;
 use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge::{self, Standing};
-use crate::course;
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
+use crate::phases;
 use crate::prompt::{
     self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
 };
@@ -71,7 +71,7 @@ pub fn prepare(
         operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
-        phase: course::phase(&cfg.course, state)
+        phase: phases::phase(&cfg.course, state)
             .filter(|_| !composing.skeptic)
             .map(|phase| phase.prompt.clone()),
         work: composing.work.clone(),

@@ -6,8 +6,8 @@ use peers_model::record::{GateRule, SoftRuleEntry};
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, TreeId};
 
-use crate::course;
 use crate::machine::{Facts, LoopConfig};
+use crate::phases;
 use crate::reviews::{self, RosterEntry};
 use crate::state::{PeerState, ProofVerdict, State};
 
@@ -55,7 +55,7 @@ pub fn standing(cfg: &LoopConfig, state: &State, facts: &Facts) -> Standing {
     if !skeptic_passed(state, &facts.worktree) {
         return Standing::SkepticOwed;
     }
-    let ticks = course::unquiet(state, facts);
+    let ticks = phases::unquiet(state, facts);
     if ticks > 0 {
         return Standing::Unquiet(ticks);
     }

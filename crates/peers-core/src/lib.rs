@@ -17,6 +17,7 @@ pub mod failed;
 pub mod harvest;
 pub mod lint;
 pub mod machine;
+pub mod phases;
 pub mod plan;
 pub mod prompt;
 pub mod reviews;

@@ -1,7 +1,7 @@
 //! What is missing until the loop may say `complete`, in words.
 
 use peers_core::converge::{has_real_gate, skeptic_passed};
-use peers_core::course;
+use peers_core::phases;
 use peers_core::state::State;
 use peers_model::GoalId;
 use peers_model::step::Quiet;
@@ -111,7 +111,7 @@ pub(crate) fn view(
         clean_ticks: state.clean_ticks,
         skeptic_attempts: state.skeptic.attempts,
         standstill: state.standstill.near(idle_limit).map(|(ticks, of)| StandstillView { ticks, of }),
-        course: course::words(state),
+        course: phases::words(state),
     }
 }
 

@@ -15,7 +15,7 @@ use super::event::{Effect, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase};
 use crate::apply::bounded;
 use crate::budget::{self, Caps};
-use crate::course;
+use crate::phases;
 use crate::state::{OpenTick, PeerState, State};
 use crate::turns;
 use crate::waiting::{self, Wait};
@@ -274,7 +274,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         Some(_) | None => j.reason.clone(),
     };
     let voided = undone.is_some();
-    let (moved, lacks) = course::moved(cfg, open, &draft.harvest, success);
+    let (moved, lacks) = phases::moved(cfg, open, &draft.harvest, success);
     warnings.extend(lacks.filter(|_| !voided));
     let mut gates: std::collections::BTreeMap<_, _> = state
         .rules

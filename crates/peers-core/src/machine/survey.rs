@@ -14,7 +14,7 @@ use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase, Purpose, tr
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
-use crate::course;
+use crate::phases;
 use crate::standstill::Standstill;
 use crate::state::{PeerState, Skeptic, State};
 use crate::turns::{self, Choice};
@@ -372,7 +372,7 @@ fn onwards(
         | Standing::Unquiet(_) => {}
     }
     if let Some((reason, detail)) =
-        limit(cfg, state, facts, &standing, input).or_else(|| course::limit(cfg, state, facts))
+        limit(cfg, state, facts, &standing, input).or_else(|| phases::limit(cfg, state, facts))
     {
         return stop_with(cfg, m, Some(facts), reason, &detail);
     }
@@ -396,7 +396,7 @@ fn onwards(
     }
     let now = input.at.wall;
     let asked_for = asked_for(state, facts, &standing);
-    if let Some((work, who)) = course::work(cfg, state, facts).filter(|_| standing == Standing::Red) {
+    if let Some((work, who)) = phases::work(cfg, state, facts).filter(|_| standing == Standing::Red) {
         return at_step(cfg, m, facts, heavy, (work, who), now);
     }
     let choice = match whom(cfg, state, facts, &standing, &asked_for, now) {
@@ -728,7 +728,7 @@ pub(super) fn on_composed(
     {
         return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
     }
-    let facts = &course::shown(composing, facts);
+    let facts = &phases::shown(composing, facts);
     let caps = cfg.caps.in_force(&m.state, now);
     let prepared = compose::prepare(cfg, &m.state, composing, facts, now);
     let tick = m.state.ticks.next();
@@ -755,7 +755,7 @@ pub(super) fn on_composed(
             .collect(),
         asked: prepared.asked,
         outside: false,
-        course: course::asked(cfg, &m.state, composing),
+        course: phases::asked(cfg, &m.state, composing),
     };
     let mut d = keep(m, Phase::Running { spawned: false });
     d.records.push(Record::TickStarted(Box::new(started)));

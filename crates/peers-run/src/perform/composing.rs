@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
-use peers_core::course;
 use peers_core::machine::ComposeFacts;
+use peers_core::phases;
 use peers_core::plan::{self, Plan};
 use peers_core::prompt::{BugLine, InboxItem};
 use peers_core::state::State;
@@ -84,7 +84,7 @@ pub fn plan_at<R: Repo>(
         return Ok(None);
     }
     let cap = usize::try_from(limits::CONFIG).unwrap_or(usize::MAX);
-    let bytes = repo.file(commit, course::PLAN, cap)?;
+    let bytes = repo.file(commit, phases::PLAN, cap)?;
     Ok(bytes.and_then(|bytes| plan::parse(&bytes).plan))
 }
 

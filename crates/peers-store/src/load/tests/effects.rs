@@ -39,6 +39,7 @@ const REVIEWING: &str = "crates/peers-core/tests/loop_rows/reviewing.rs";
 const DELIVERY: &str = "crates/peers-core/tests/loop_rows/delivery.rs";
 const PROMPT: &str = "crates/peers-core/src/prompt/tests.rs";
 const COURSE: &str = "crates/peers-core/src/course.rs";
+const PHASES: &str = "crates/peers-core/src/phases.rs";
 const IMPLEMENT: &str = "tests/e2e/implement.rs";
 const VERIFY: &str = "crates/peers-run/tests/procs/verify.rs";
 
@@ -231,7 +232,7 @@ const GOALS: &[(&str, &str, &str)] = &[
     (ENV, "a_gate_gets_a_variable_only_if_project_and_operator_both_name_it", "goals[].env"),
     (KEYS, "a_gate_starts_in_its_directory_and_judges_files_from_the_top", "goals[].cwd"),
     (
-        COURSE,
+        PHASES,
         "an_artifact_has_its_size_its_sections_and_each_step",
         "phases[].least_bytes phases[].sections phases[].each_step",
     ),
