@@ -86,6 +86,7 @@ fn row_77_a_step_that_is_checked_off_is_progress_whatever_is_red() {
         let started = TickStarted { tick: TickNo(5), ..(*bench.started().last().unwrap()).clone() };
         let mut tick = (*bench.ticks().last().unwrap()).clone();
         (tick.iteration, tick.peer) = (TickNo(5), started.peer.clone());
+        tick.verdicts.clear();
         tick.course = Some(Box::new(CourseMoved { checked_off, ..CourseMoved::default() }));
         for record in [Record::TickStarted(Box::new(started)), Record::Tick(Box::new(tick))] {
             state.apply(bench.now, None, &record).unwrap();
