@@ -319,6 +319,31 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
 }
 
 #[test]
+fn a_review_that_the_author_puts_into_the_other_box_is_nobodys() {
+    let world = planned(&["hello", "salve"]);
+    let mut turns = phases(2);
+    let mut first = code("hello");
+    let planted =
+        write(".peers/inbox/ann/notes/STEP-1/review.md", &"it is all very well done, indeed ".repeat(5));
+    first.extend([planted, notes(1, "impl"), json!({"handoff": "Implement STEP-1"})]);
+    turns.push(on("# Your part: implement STEP-1", first));
+    // Who is asked for a review and hands none in is asked again.
+    turns.push(on("# Your part: review STEP-1 ", vec![json!({"handoff": "Looks fine"})]));
+    turns.push(json!([{"handoff": "Look"}]));
+    scripts(&world, &turns);
+    world.peers(&["run", "--max-ticks", "6", "--anyway"]).exits(0).out_has("Stopped: max_ticks");
+    let started = world.records("tick-started");
+    let roles: Vec<&Value> = started.iter().skip(3).map(|tick| &tick["course"]["work"]["role"]).collect();
+    assert_eq!(roles, ["implement", "review", "review"]);
+    let sealed: Vec<_> = std::fs::read_dir(world.store().join("notes/STEP-1"))
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(sealed, ["00004-ben-impl.md"]);
+    world.peers(&["status"]).exits(0).out_has("implementation, STEP-1 of ben is under review");
+}
+
+#[test]
 fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
     let world = planned(&["hello", "salve"]);
     let mut turns = phases(2);

@@ -61,6 +61,10 @@ fn judge(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
         format!("sealed notes are missing, or a mismatch is filed{blindness}"),
     );
     report.count("done", done.len());
+    let never = |finding: &Finding| matches!(finding.kind, "no-notes" | "no-review");
+    report.hint = report.findings.iter().any(never).then(|| {
+        "uncheck the step: the loop then gives it out, and seals the notes of its author and its reviewers".to_owned()
+    });
     Ok(report)
 }
 
