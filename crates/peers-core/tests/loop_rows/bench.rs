@@ -16,8 +16,9 @@ use peers_model::record::{
     TickRecord, TickStarted,
 };
 use peers_model::review::SoftRule;
+use peers_model::step::{SealedNote, StepWork};
 use peers_model::verdict::{Judged, Place, TreeKey};
-use peers_model::{GoalId, Mono, PeerName, RunId, Timestamp};
+use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, Timestamp};
 
 use crate::world::{Commit, Gate, Habit, Turn, World, exit, goal, peer};
 
@@ -56,6 +57,19 @@ pub(crate) struct Bench {
     /// Gates beside a peer answer when they are released, not at once.
     pub(crate) hold_behind: bool,
     pub(crate) behind: Option<Event>,
+}
+
+/// The notes that a turn about a step hands in.
+fn sealed(work: &StepWork, head: CommitId) -> Option<SealedNote> {
+    Some(SealedNote {
+        step: work.step,
+        part: work.role.part()?,
+        base: work.base.clone(),
+        head: work.head.clone().unwrap_or(head),
+        words: 20,
+        sha256: String::new(),
+        file: String::new(),
+    })
 }
 
 impl Bench {
@@ -375,7 +389,10 @@ impl Bench {
             Effect::EndPeer { .. } => return self.end_peer(),
             Effect::Harvest { from, .. } => {
                 let open = self.m.state.open.clone().unwrap();
-                let harvest = self.world.harvest(from, &open.started.tree_before, &self.m.state.rules);
+                let mut harvest = self.world.harvest(from, &open.started.tree_before, &self.m.state.rules);
+                let work = open.started.course.as_ref().and_then(|course| course.work.clone());
+                let head = harvest.at.as_ref().map(|at| at.head.clone());
+                harvest.note = work.zip(head).and_then(|(work, head)| sealed(&work, head));
                 Event::Harvested(Box::new(harvest))
             }
             Effect::Correct { plan, .. } => {
