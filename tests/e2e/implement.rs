@@ -149,8 +149,10 @@ fn honesty() -> Value {
     json!({"write": {"path": "HONESTY_AUDIT.md", "append": section}})
 }
 
-const REVIEWS: [&str; 4] =
-    ["no-stub-returns-review", "no-commented-code-review", "no-mock-in-impl-review", "honesty-audit-extra"];
+/// The reviews that the mode asks for.
+fn asked() -> impl Iterator<Item = &'static str> {
+    include_str!("../../modes/implement/goals.yaml").lines().filter_map(|line| line.strip_prefix("  - id: "))
+}
 
 /// What is done when every step is: the audit of whoever has none yet, and the reviews.
 fn rest() -> Value {
@@ -158,7 +160,7 @@ fn rest() -> Value {
         {"shell": {"run": "grep -q '## {{peer}}' HONESTY_AUDIT.md || touch .git/audit-{{peer}}", "expect": 0}}]}})];
     steps.push(json!({"when": {"file": ".git/audit-{{peer}}", "steps": [
         honesty(), {"remove": ".git/audit-{{peer}}"}, {"commit": "Say what is weak"}]}}));
-    steps.extend(REVIEWS.iter().map(|goal| {
+    steps.extend(asked().map(|goal| {
         json!({"when": {"prompt": format!("`{goal}`"), "steps": [
             {"review": {"goal": goal, "pass": true, "notes": "Read from the first line to the last and tried with odd input.",
                 "checked": ["shop/hello.py:4 read and tried"]}}]}})
