@@ -42,6 +42,7 @@ mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
 mod gates_test;
+mod implement;
 mod modes;
 mod plan;
 mod scenarios;

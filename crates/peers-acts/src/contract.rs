@@ -7,7 +7,7 @@ use std::time::Duration;
 use peers_core::plan::Plan;
 use peers_git::{ControlDir, PeerRepo, SyntheticGit};
 use peers_model::config::Config;
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal};
 use peers_model::record::Digests;
 use peers_model::verdict::{Judged, Place as Where, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, Timestamp, exit};
@@ -163,7 +163,15 @@ fn alone(config: Config, goal: Goal) -> Loaded {
         modes: Vec::new(),
         contracts: None,
     };
-    Loaded { config, goals: vec![goal], digests, accepted: Some(accepted), damaged: None }
+    Loaded {
+        config,
+        goals: vec![goal],
+        course: Course::default(),
+        quiet_ticks: 0,
+        digests,
+        accepted: Some(accepted),
+        damaged: None,
+    }
 }
 
 /// Writes files into a checkout, in place of what is there.

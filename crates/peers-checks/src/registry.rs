@@ -5,10 +5,10 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    api_stable, architecture_drift, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified,
-    docs, idle, mock_in_impl, mutation_sample, no_regression, no_secrets, no_shortcuts, no_skipped_tests,
-    notes, plan, resolve_size, self_review, skip_reasons, state_of_work, step_advice, streak, suite,
-    tdd_order, text_advice, three_class,
+    api_stable, architecture_drift, blind, bug_ledger, checkoff, codemap, commented_code, contracts,
+    deps_justified, docs, idle, mock_in_impl, mutation_sample, no_regression, no_secrets, no_shortcuts,
+    no_skipped_tests, notes, plan, resolve_size, self_review, skip_reasons, state_of_work, step_advice,
+    streak, suite, tdd_order, text_advice, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -50,7 +50,7 @@ const REGISTRY: &[Check] = &[
     notes::CONCERNS,
     notes::HONESTY,
     notes::HONESTY_EXTRA,
-    notes::BLIND,
+    blind::CHECK,
     no_shortcuts::CHECK,
     state_of_work::CLEAN,
     state_of_work::INTACT,

@@ -9,6 +9,7 @@ use peers_model::{GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge::{self, Standing};
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
+use crate::phases;
 use crate::prompt::{
     self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
 };
@@ -36,6 +37,7 @@ pub fn prepare(
     facts: &ComposeFacts,
     now: Timestamp,
 ) -> Prepared {
+    let facts = &phases::shown(composing, facts);
     let peer = &composing.peer;
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
@@ -70,6 +72,9 @@ pub fn prepare(
         operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
+        phase: phase_text(cfg, state, composing, &standing),
+        work: composing.work.clone(),
+        notes: facts.notes.clone(),
         skeptic: composing.skeptic,
         hybrid: cfg.comm == Comm::Hybrid,
         dry_run: state.rules.dry_run,
@@ -79,6 +84,21 @@ pub fn prepare(
         warnings_taken: u32::try_from(state.warnings.len()).unwrap_or(u32::MAX),
         asked: reviews.into_iter().map(|r| r.id).collect(),
     }
+}
+
+/// What the phase asks for, and that nothing else is missing where quiet ticks alone are.
+fn phase_text(cfg: &LoopConfig, state: &State, composing: &Composing, standing: &Standing) -> Option<String> {
+    let phase = phases::phase(&cfg.course, state).filter(|_| !composing.skeptic);
+    let quiet = match standing {
+        Standing::Unquiet(ticks) => Some(format!(
+            "Every gate is green. The run is complete when they stay so for {ticks} more turns. Look for what \
+             nobody has looked at; change nothing without need, and hand off."
+        )),
+        _ => None,
+    };
+    let texts: Vec<&str> =
+        phase.map(|phase| phase.prompt.as_str()).into_iter().chain(quiet.as_deref()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// Whether a line of the uncommitted changes, `XY path`, is about something that was there before anybody of

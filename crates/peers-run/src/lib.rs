@@ -15,6 +15,7 @@ pub mod guard;
 pub mod hooks;
 pub mod inputs;
 mod messages;
+mod notes;
 pub mod outward;
 pub mod perform;
 pub mod ports;

@@ -2,6 +2,7 @@
 
 pub(crate) mod api_stable;
 pub(crate) mod architecture_drift;
+pub(crate) mod blind;
 pub(crate) mod bug_ledger;
 pub(crate) mod checkoff;
 pub(crate) mod codemap;

@@ -6,6 +6,7 @@ use peers_core::cheat::{FileDiff, FileStatus, TurnDiff, Uncommitted};
 use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
+use peers_core::plan::Plan;
 use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
 use peers_model::record::{CorrectionKind, CorrectionPlanned, OperatorOp, OperatorRecord, Rules};
@@ -272,6 +273,8 @@ pub(crate) struct World {
     pub(crate) manifests: &'static str,
     /// Soft goals that are about the whole tree; all others never change.
     pub(crate) whole_tree: bool,
+    /// PLAN.md at HEAD.
+    pub(crate) plan: Option<Plan>,
     made: u64,
     /// The newest turn: its tick and what was not in commits.
     pub(crate) turn: Option<Turn>,
@@ -294,6 +297,7 @@ impl World {
             unreadable: None,
             manifests: "first",
             whole_tree: true,
+            plan: None,
             made: 0,
             turn: None,
         };
@@ -383,6 +387,7 @@ impl World {
             commands: self.commands.clone(),
             git_state: None,
             unstable: false,
+            plan: self.plan.clone(),
         }
     }
 
@@ -442,6 +447,9 @@ impl World {
             bugs_reported: turn.bugs_reported,
             unreadable: self.unreadable.clone(),
             salvage: None,
+            artifact: None,
+            plan: self.plan.clone(),
+            note: None,
         }
     }
 
