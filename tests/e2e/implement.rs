@@ -292,6 +292,12 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
         // STEP-4 is gone, and the acceptance test is easy.
         shell("sed -i '/STEP-4/,$d' PLAN.md"),
         write("tests/accept.sh", "exit 0\n"),
+        // A test that is left out, and one function that is not finished.
+        write(
+            "tests/test_hei.py",
+            "import unittest\n\n\nclass TestHei(unittest.TestCase):\n    @unittest.skip(\"later\")\n    def test_greets(self):\n        self.fail()\n",
+        ),
+        write("shop/ciao.py", "\"\"\"Greets.\"\"\"\n\n\ndef ciao(who):\n    # TODO: greet\n    return who\n"),
         // Two functions that do nothing.
         write(
             "shop/hei.py",
@@ -309,6 +315,8 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
     refuses(&world, "no-unresolved-blocks", &["STEP-3"]);
     refuses(&world, "plan-preserved", &["STEP-4"]);
     refuses(&world, "no-empty-bodies", &["shop/hei.py:4"]);
+    refuses(&world, "no-shortcuts", &["shop/ciao.py:5"]);
+    world.peers(&["check", "no-skipped-tests", "--no-runner"]).exits(1).out_has("tests/test_hei.py:5");
     world.peers(&["check", "stub-returns"]).exits(0).out_has("shop/hei.py:8");
     // Of the acceptance test the frozen one runs, which asks for more than nothing.
     world.write("shop/hello.py", "\n");

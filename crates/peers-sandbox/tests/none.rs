@@ -10,7 +10,7 @@ use peers_sys::spawn::{RawExit, SpawnError, StubProgram};
 
 fn run(argv: &[&str], limit: Duration) -> Result<peers_sandbox::Ran, ExecError> {
     let exe = std::env::current_exe().unwrap();
-    let stub = exe.parent().and_then(Path::parent).unwrap().join("examples/stub");
+    let stub = exe.parent().and_then(Path::parent).unwrap().join("examples/sandbox_stub");
     assert!(stub.is_file(), "build the examples first: {} is missing", stub.display());
     Unconfined::new(StubProgram::at(stub)).run(&ExecSpec {
         argv: argv.iter().map(Into::into).collect(),
