@@ -97,16 +97,18 @@ fn node(script: &str) -> World {
 fn each_runner_is_found_by_the_files_and_its_report_read() {
     let cargo = || project(&[("Cargo.toml", "[package]\n"), ("src/lib.rs", "fn a() {}\n")]);
     let go = || project(&[("go.mod", "module a\n"), ("a_test.go", "package a\n")]);
+    let pytest: &dyn Fn() -> World = &python;
     for (world, runner, ran, numbers, failed) in [
-        (python(), "-m pytest", exit(1, Some(PYTEST), b""), (4, 1, 2), "test_a::test_bad"),
-        (node("node --test"), "node --test", exit(1, Some(NODE), b""), (2, 1, 2), "is wrong"),
-        (node("vitest"), "bin/vitest", exit(1, Some(VITEST), b""), (2, 1, 2), "a.test.js::is wrong"),
-        (node("jest --ci"), "bin/jest", exit(1, Some(JEST), b""), (2, 1, 2), "a.test.js::is wrong"),
-        (node("mocha"), "bin/mocha", exit(1, Some(MOCHA), b""), (2, 1, 1), "a.test.js::is wrong"),
-        (cargo(), "cargo test", exit(101, None, CARGO), (4, 1, 1), "shop::tests::is_wrong"),
-        (go(), "go test -json", exit(1, None, GO), (2, 4, 1), "example.org/shop"),
+        (pytest, "-m pytest", exit(1, Some(PYTEST), b""), (4, 1, 2), "test_a::test_bad"),
+        (&|| node("node --test"), "node --test", exit(1, Some(NODE), b""), (2, 1, 2), "is wrong"),
+        (&|| node("vitest"), "bin/vitest", exit(1, Some(VITEST), b""), (2, 1, 2), "a.test.js::is wrong"),
+        (&|| node("jest --ci"), "bin/jest", exit(1, Some(JEST), b""), (2, 1, 2), "a.test.js::is wrong"),
+        (&|| node("mocha"), "bin/mocha", exit(1, Some(MOCHA), b""), (2, 1, 1), "a.test.js::is wrong"),
+        (&cargo, "cargo test", exit(101, None, CARGO), (4, 1, 1), "shop::tests::is_wrong"),
+        (&go, "go test -json", exit(1, None, GO), (2, 4, 1), "example.org/shop"),
     ] {
-        let (cx, seen) = with(world.cx(), vec![ran]);
+        let made = world();
+        let (cx, seen) = with(made.cx(), vec![ran]);
         let flags = ["--retry=0".to_owned()];
         let report = crate::run("tests", &cx, &flags).unwrap().report;
         let [(_, cmd)] = &seen.borrow()[..] else { panic!("{runner}: not one run") };
