@@ -1,11 +1,11 @@
 //! From state and facts to the next prompt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use peers_model::config::{Comm, PositiveUsd};
 use peers_model::goal::{GateRun, Goal, GoalKind, SoftGoal, TreeChoice};
 use peers_model::verdict::Verdict;
-use peers_model::{GoalId, PeerName, Timestamp, Usd};
+use peers_model::{CommitId, GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge::{self, Standing};
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
@@ -24,6 +24,10 @@ pub struct Prepared {
     pub prompt: Prompt,
     /// Queued warnings that it shows.
     pub warnings_taken: u32,
+    /// How far it shows the commits of each other peer.
+    pub inbox: BTreeMap<PeerName, CommitId>,
+    /// Messages that it shows, by the files that hold them.
+    pub messages: Vec<String>,
     /// Reviews that it asks for.
     pub asked: Vec<GoalId>,
 }
@@ -79,8 +83,12 @@ pub fn prepare(
         hybrid: cfg.comm == Comm::Hybrid,
         dry_run: state.rules.dry_run,
     };
+    let prompt = prompt::assemble(&input);
+    let messages = facts.messages.iter().take(prompt.messages_shown);
     Prepared {
-        prompt: prompt::assemble(&input),
+        messages: messages.map(|(path, _)| path.clone()).collect(),
+        inbox: facts.bookmarks.clone(),
+        prompt,
         warnings_taken: u32::try_from(state.warnings.len()).unwrap_or(u32::MAX),
         asked: reviews.into_iter().map(|r| r.id).collect(),
     }

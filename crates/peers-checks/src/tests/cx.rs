@@ -115,7 +115,7 @@ fn the_digest_of_the_inputs_moves_with_each_of_them() {
 }
 
 #[test]
-fn a_check_writes_nothing() {
+fn a_check_changes_neither_commits_nor_records() {
     let mut world = World::running();
     world.turn("claude", &handoff("work"));
     let listing = |dir: &std::path::Path| {

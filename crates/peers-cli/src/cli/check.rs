@@ -24,7 +24,7 @@ use serde_json::json;
 /// Run a built-in check, or all of a mode
 ///
 /// Goals name checks by `check: NAME`; this runs the same code by hand. A check reads commits and the
-/// records in the trusted store. It writes nothing. Those that need the tests or linters of the
+/// records in the trusted store, and changes neither. Those that need the tests or linters of the
 /// project run them in a clean checkout, after `setup`.
 ///
 /// `peers check --all --mode A,B` runs all checks of modes. With `--json` it prints one line for each.

@@ -728,7 +728,6 @@ pub(super) fn on_composed(
     {
         return stop_with(cfg, m, Some(&composing.facts), stop_reason(request), "");
     }
-    let facts = &phases::shown(composing, facts);
     let caps = cfg.caps.in_force(&m.state, now);
     let prepared = compose::prepare(cfg, &m.state, composing, facts, now);
     let tick = m.state.ticks.next();
@@ -746,13 +745,8 @@ pub(super) fn on_composed(
         prompt_bytes: u64::try_from(prepared.prompt.text.len()).unwrap_or(u64::MAX),
         warnings_taken: prepared.warnings_taken,
         skeptic: composing.skeptic,
-        inbox: facts.bookmarks.clone(),
-        messages: facts
-            .messages
-            .iter()
-            .take(prepared.prompt.messages_shown)
-            .map(|(path, _)| path.clone())
-            .collect(),
+        inbox: prepared.inbox,
+        messages: prepared.messages,
         asked: prepared.asked,
         outside: false,
         course: phases::asked(cfg, &m.state, composing),

@@ -6,7 +6,7 @@ use peers_core::budget::Caps;
 use peers_core::machine::{
     self, ComposeFacts, Effect, Event, Input, Left, LoopConfig, Machine, Now, Phase, RunPeer, StopRequest,
 };
-use peers_core::prompt::{InboxItem, PeerMessage};
+use peers_core::prompt::{InboxItem, LastHandoff, PeerMessage};
 use peers_core::state::{PeerHealth, State};
 use peers_model::config::{Budget, Comm, Role};
 use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
@@ -457,6 +457,13 @@ impl Bench {
             let from = PeerName::new(path.split("-to-").next().unwrap()).unwrap();
             (path.clone(), PeerMessage { from, name: path.clone(), text: format!("text of {path}") })
         });
+        let last_handoff = inbox.iter().next_back().map(|(from, sha)| LastHandoff {
+            peer: from.clone(),
+            sha: sha.clone(),
+            subject: format!("commit {sha}"),
+            self_review: "looked at it".into(),
+            diffstat: String::new(),
+        });
         Event::Composed(Box::new(ComposeFacts {
             nonce: "0123456789abcdef".into(),
             bookmarks: inbox.iter().cloned().collect(),
@@ -465,7 +472,7 @@ impl Bench {
                 .map(|(from, sha)| InboxItem { from, subject: format!("commit {sha}"), sha })
                 .collect(),
             messages: messages.collect(),
-            last_handoff: None,
+            last_handoff,
             open_bugs: Vec::new(),
             notes: Vec::new(),
         }))

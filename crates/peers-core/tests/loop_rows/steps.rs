@@ -51,7 +51,12 @@ fn a_step_goes_from_its_author_to_a_reviewer_and_back_when_it_is_not_checked_off
     assert_eq!(range(1).head.as_ref(), Some(&bench.tick(1).head_after));
     let prompts = bench.prompts();
     assert!(prompts[1].contains(&format!("git diff {}..{}", range(1).base, range(1).head.unwrap())));
-    assert!(prompts[1].contains("# Your part: review STEP-1") && !prompts[1].contains("## The last handoff"));
+    assert!(prompts[1].contains("# Your part: review STEP-1"));
+    // What its author says is shown to its reviewer only once it has handed in what it read.
+    for heading in ["## The last handoff", "## New commits of the others"] {
+        assert_eq!([1, 2].map(|turn| prompts[turn].contains(heading)), [false, true], "{heading}");
+    }
+    assert_eq!([1, 2].map(|turn: usize| bench.started()[turn].inbox.is_empty()), [true, false]);
 }
 
 #[test]
