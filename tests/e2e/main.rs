@@ -45,5 +45,6 @@ mod gates_test;
 mod implement;
 mod modes;
 mod plan;
+mod samples;
 mod scenarios;
 mod support;

@@ -86,13 +86,27 @@ impl<'t> Tests<'t> {
             let Some(found) = look(self, inner) else { return true };
             expects_error |= found != Assertion::Plain;
             if found != Assertion::Hint {
-                asserts.push(one_line(self.of(inner)));
+                asserts.push(self.stated(inner));
             }
             // What stands inside of an assertion is a part of it.
             found == Assertion::Hint
         });
         let (line, end) = (line(node), node.end_position().row + 1);
         self.found.push(Test { path, line, end, body: body.byte_range(), asserts, expects_error });
+    }
+
+    /// What an assertion says: it, and the condition of the `if` that it alone is for.
+    fn stated(&self, node: Node<'_>) -> String {
+        let mut above = node.parent();
+        while let Some(node) =
+            above.filter(|node| matches!(node.kind(), "expression_statement" | "statement_list" | "block"))
+        {
+            above = node.parent();
+        }
+        let guard = above.filter(|node| node.kind() == "if_statement");
+        let part = |field| guard.and_then(|guard| self.field(guard, field));
+        let all = [part("initializer"), part("condition"), Some(self.of(node))];
+        one_line(&all.into_iter().flatten().collect::<Vec<_>>().join("; "))
     }
 
     pub(crate) fn skip(

@@ -189,6 +189,22 @@ fn row_07_the_words_of_one_name_are_not_tests_of_three_kinds() {
         FAIL,
         &["a.py:- its tests of three kinds assert the same things"],
     );
+    // What a test in Go asserts is the condition under which it fails.
+    let go = |guards: [&str; 3]| {
+        let test = |(name, guard)| {
+            format!("func Test{name}(t *testing.T) {{ if err := {guard} {{ t.Errorf(\"%v\", err) }} }}\n")
+        };
+        let tests: String = ["Works", "Empty", "Error"].into_iter().zip(guards).map(test).collect();
+        format!("package a\n\nimport \"testing\"\n\n{tests}")
+    };
+    let source = long("a.go", 60);
+    for (guards, verdict) in [
+        (["f(1); err != nil", "f(0); err != nil", "f(-1); err == nil"], PASS),
+        (["f(1); err == nil", "f(1); err == nil", "f(1); err == nil"], FAIL),
+    ] {
+        let files = [("a.go", source.as_str()), ("a_test.go", &go(guards))];
+        assert_eq!(check("three-class", &[], &files).report.verdict, verdict, "{guards:?}");
+    }
 }
 
 #[test]
