@@ -58,11 +58,13 @@ pub(crate) struct Tests<'t> {
     pub(crate) text: &'t str,
     pub(crate) found: Vec<Test>,
     pub(crate) skips: Vec<Skip>,
+    /// Functions that are no tests, and by which something is asserted to fail.
+    pub(crate) helpers: Vec<String>,
 }
 
 impl<'t> Tests<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), skips: Vec::new() }
+        Self { text, found: Vec::new(), skips: Vec::new(), helpers: Vec::new() }
     }
 
     pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
@@ -93,6 +95,23 @@ impl<'t> Tests<'t> {
         });
         let (line, end) = (line(node), node.end_position().row + 1);
         self.found.push(Test { path, line, end, body: body.byte_range(), asserts, expects_error });
+    }
+
+    /// Adds a function that is no test, where `look` finds an assertion of a failure in its body.
+    pub(crate) fn helper(
+        &mut self,
+        name: &str,
+        body: Node<'_>,
+        look: impl Fn(&Self, Node<'_>) -> Option<Assertion>,
+    ) {
+        let mut of_error = false;
+        walk(body, &mut |inner| {
+            of_error |= look(self, inner) == Some(Assertion::OfError);
+            !of_error
+        });
+        if of_error {
+            self.helpers.push(name.to_owned());
+        }
     }
 
     pub(crate) fn skip(
