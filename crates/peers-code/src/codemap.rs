@@ -105,13 +105,14 @@ pub fn codemap(
     let mut map = CodeMap::default();
     for file in files {
         let key = key(file);
-        match before.get(&key) {
+        // The second of two files with the same bytes finds what the first one left.
+        if let Some(outline) = before.remove(&key) {
+            known.0.insert(key.clone(), outline);
+        }
+        match known.0.get(&key) {
             Some(Outline::Read(symbols)) => map.add(file, symbols),
             Some(Outline::Unreadable(why)) => map.unreadable.push((file.path.clone(), why.clone())),
             None => map.unreadable.push((file.path.clone(), "not read".to_owned())),
-        }
-        if let Some(outline) = before.remove(&key) {
-            known.0.insert(key, outline);
         }
     }
     map.entries.sort();
@@ -311,6 +312,16 @@ mod tests {
             "gone" => Err("gone".to_owned()),
             text => Ok(text.as_bytes().to_vec()),
         })
+    }
+
+    #[test]
+    fn two_files_with_the_same_bytes_are_both_read() {
+        let files = [("a/__init__.py", ""), ("b/__init__.py", ""), ("c/__init__.py", "")];
+        let mut known = Outlines::default();
+        for parsed in [3, 0] {
+            let (map, now) = map(&files, &mut known);
+            assert_eq!((map.unreadable.len(), map.entries.len(), now), (0, 3, parsed));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 use crate::facts::{Comment, Idle, Import, Unfinished};
+use crate::gaps::understood;
 use crate::language::{Grammar, Language};
 use crate::packs;
 use crate::symbol::Symbol;
@@ -78,13 +79,29 @@ impl<'t> Source<'t> {
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
             Unreadable::NotUtf8(good.split(|byte| *byte == b'\n').count())
         })?;
-        let tree = PARSER.with_borrow_mut(|parser| {
-            parser.set_language(&grammar.load()).ok()?;
-            parser.parse(text, None)
-        });
+        let parsed = |text: &str| {
+            PARSER.with_borrow_mut(|parser| {
+                parser.set_language(&grammar.load()).ok()?;
+                parser.parse(text, None)
+            })
+        };
         // Only a grammar of another ABI version or a parse that was cancelled ends without a tree.
-        let tree = tree.ok_or(Unreadable::Unknown)?;
-        Ok(Self { text, tree, grammar })
+        let tree = parsed(text).ok_or(Unreadable::Unknown)?;
+        let mut source = Self { text, tree, grammar };
+        if source.tree.root_node().has_error()
+            && let Some(tree) = understood(grammar, text).and_then(|text| parsed(&text))
+        {
+            source.tree = tree;
+        }
+        Ok(source)
+    }
+
+    /// How many places do not fit the grammar.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        let mut count = 0;
+        self.each(|node| count += usize::from(node.is_error() || node.is_missing()));
+        count
     }
 
     /// The language.
@@ -111,6 +128,14 @@ impl<'t> Source<'t> {
         let mut out = Tests::new(self.text);
         packs::of(self.grammar).tests(self.root(), &mut out);
         (out.found, out.skips)
+    }
+
+    /// Functions of the file that are no tests, and assert that something fails or give its failure back.
+    #[must_use]
+    pub fn helpers(&self) -> Vec<String> {
+        let mut out = Tests::new(self.text);
+        packs::of(self.grammar).tests(self.root(), &mut out);
+        out.helpers
     }
 
     /// The comments of the file; documentation strings of Python are none.

@@ -58,11 +58,13 @@ pub(crate) struct Tests<'t> {
     pub(crate) text: &'t str,
     pub(crate) found: Vec<Test>,
     pub(crate) skips: Vec<Skip>,
+    /// Functions that are no tests, and by which something is asserted to fail.
+    pub(crate) helpers: Vec<String>,
 }
 
 impl<'t> Tests<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), skips: Vec::new() }
+        Self { text, found: Vec::new(), skips: Vec::new(), helpers: Vec::new() }
     }
 
     pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
@@ -107,6 +109,23 @@ impl<'t> Tests<'t> {
         let part = |field| guard.and_then(|guard| self.field(guard, field));
         let all = [part("initializer"), part("condition"), Some(self.of(node))];
         one_line(&all.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    }
+
+    /// Adds a function that is no test, where `look` finds an assertion of a failure in its body.
+    pub(crate) fn helper(
+        &mut self,
+        name: &str,
+        body: Node<'_>,
+        look: impl Fn(&Self, Node<'_>) -> Option<Assertion>,
+    ) {
+        let mut of_error = false;
+        walk(body, &mut |inner| {
+            of_error |= look(self, inner) == Some(Assertion::OfError);
+            !of_error
+        });
+        if of_error {
+            self.helpers.push(name.to_owned());
+        }
     }
 
     pub(crate) fn skip(
