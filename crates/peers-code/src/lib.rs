@@ -14,6 +14,7 @@ mod recon;
 mod source;
 mod symbol;
 mod testing;
+mod weaken;
 
 pub use codemap::{CodeMap, DIGEST_BYTES, Entry, Listed, Outlines, codemap};
 pub use facts::{Comment, Idle, Import, Unfinished};
@@ -24,3 +25,4 @@ pub use recon::{DOCS, RECON_BYTES, TreeFile, recon};
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
 pub use testing::{Skip, SkipKind, Test};
+pub use weaken::{ChangedText, Weaker, weaker};

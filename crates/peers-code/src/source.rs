@@ -181,7 +181,7 @@ impl<'t> Source<'t> {
         });
     }
 
-    fn root(&self) -> Node<'_> {
+    pub(crate) fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }
 
