@@ -183,7 +183,7 @@ fn an_acknowledgement_is_recorded_with_its_reason() {
     world.peers(&["ack", "bug:BUG-1"]).exits(2);
     world.peers(&["ack", "bugs:BUG-1", "--reason", "x"]).exits(2);
     let unused = world.peers(&["ack", "concern:C-1", "--reason", "x"]).exits(3);
-    unused.err_has("no gate of this version asks about concerns");
+    unused.err_has("no gate here asks about concerns");
     world.peers(&["ack", "weakening:7", "--reason", "x"]).exits(3);
     let report =
         "Report\n\n## Bug-Report\n{\"id\": \"BUG-1\", \"severity\": \"high\"}\n\nBug-Report: BUG-1\n";

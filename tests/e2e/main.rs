@@ -40,5 +40,8 @@ mod ctl_stop;
 mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
+mod gates_test;
+mod modes;
+mod plan;
 mod scenarios;
 mod support;

@@ -4,6 +4,7 @@
 //! the product, and no crate of the product may depend on it.
 
 mod bench;
+mod checks;
 mod crates;
 mod fleet;
 mod ground;
@@ -68,6 +69,11 @@ const COMMANDS: &[Command] = &[
         name: "bench-idle",
         summary: "Measure the loop while a peer thinks: under 0.5 % of a core (--seconds 30)",
         run: Run::With(stream::idle),
+    },
+    Command {
+        name: "bench-checks",
+        summary: "Measure checks over a long history (--commits 20000 --kib 10 --rounds 3)",
+        run: Run::With(checks::run),
     },
     Command {
         name: "bench-fleet",

@@ -30,7 +30,7 @@ use peers_run::outward::{self, Operators};
 use peers_run::perform::{after, in_order_of_need, one_more};
 use peers_run::ports::{GateJob, Round};
 use peers_run::procs::{
-    Book, Cancel, Extra, ExtraResult, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
+    Book, Cancel, Extra, ExtraResult, ModeFiles, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
 };
 use peers_run::pulse;
 use peers_store::verdicts::Verdicts;
@@ -68,7 +68,11 @@ impl Audience {
         Self { show: Rc::clone(&self.show), round: Round { done, ..self.round } }
     }
 
-    fn show(&self) -> Show {
+    pub(crate) fn round(&self) -> Round {
+        self.round
+    }
+
+    pub(crate) fn show(&self) -> Show {
         let show = Rc::clone(&self.show);
         Box::new(move |progress| (show.borrow_mut())(progress))
     }
@@ -266,6 +270,12 @@ impl Bench {
         let chosen = OperatorEnv::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
+        // Without a store nothing was accepted that has files.
+        let modes = match place.open_view_disk() {
+            Ok(mut disk) => boot::mode_files(&mut disk, loaded.modes())?,
+            Err(_) => ModeFiles::new(),
+        };
+        let book = book.with_modes(modes);
         let scratch = Scratch::new(place)?;
         let checkouts = format!("{}{}", cache::PROOF, scratch.id());
         for run in cache::clear_stale(scratch.cache())? {
@@ -285,6 +295,11 @@ impl Bench {
             operators: Operators::of(place),
             homes,
         })
+    }
+
+    /// No kept answer is taken.
+    pub(crate) fn ask_anew(&self) {
+        self.site.ask_anew();
     }
 
     /// A private directory for whoever needs one.

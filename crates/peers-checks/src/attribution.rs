@@ -1,9 +1,12 @@
 //! Who made which commit, by the journal. Trailers, author names and notes play no part.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::bugs::Author as LedgerAuthor;
-use peers_model::record::{AckTarget, Record};
+use peers_core::plan::Step;
+use peers_core::state::{PeerState, State};
+use peers_model::outcome::StopReason;
+use peers_model::record::{AckTarget, ContractAct, ContractRecord, OperatorOp, OperatorRecord, Record};
 use peers_model::{BugId, CommitId, PeerName, TickNo};
 use peers_store::{Author, Authors, Disk, StoreError, store};
 
@@ -14,9 +17,48 @@ use crate::cx::{CheckCx, CouldNot};
 pub struct Attribution {
     authors: Authors,
     acks: BTreeSet<BugId>,
+    concerns: BTreeSet<String>,
+    /// Digest of the pins that the operator froze last.
+    contracts: Option<String>,
+    /// Blocked steps that the operator acknowledged, with the text that each had then.
+    blocks: BTreeMap<String, String>,
+    /// The sandbox of the newest run.
+    sandbox: Option<String>,
     first_head: Option<CommitId>,
     open: Option<OpenTurn>,
+    health: LoopHealth,
     digest: String,
+}
+
+/// How the loop is doing, by the fold of the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LoopHealth {
+    /// Ticks completed, ever.
+    pub(crate) ticks: u64,
+    /// Clean ticks in a row.
+    pub(crate) clean_ticks: u32,
+    /// The peers that need their operator, and why.
+    pub(crate) unavailable: Vec<(PeerName, String)>,
+}
+
+impl LoopHealth {
+    fn of(state: &State) -> Self {
+        let mut unavailable: Vec<(PeerName, String)> = state
+            .peers
+            .iter()
+            .filter(|(_, health)| health.state == PeerState::Unavailable)
+            .map(|(name, health)| (name.clone(), health.degraded_reason.clone().unwrap_or_default()))
+            .collect();
+        // What ended the last run holds until the operator begins or resumes one.
+        let ended = state.run.as_ref().is_some_and(|run| run.ended);
+        let last = state.last_exit.as_ref().filter(|_| ended).map(|exit| &exit.reason);
+        if let Some(StopReason::PeerUnavailable(peer)) = last
+            && !unavailable.iter().any(|(name, _)| name == peer)
+        {
+            unavailable.push((peer.clone(), "it ended the last run".to_owned()));
+        }
+        Self { ticks: state.ticks.0, clean_ticks: state.clean_ticks, unavailable }
+    }
 }
 
 /// A turn that is not in the record yet. Its gates run before it is.
@@ -41,16 +83,27 @@ impl Attribution {
         let mut found = Self::default();
         let (state, _, at) = store::read_each(disk, |line| {
             found.authors.take(&line.record);
-            if let (None, Record::RunStarted(started)) = (&found.first_head, &line.record) {
-                found.first_head = Some(started.head.clone());
+            if let Record::RunStarted(started) = &line.record {
+                found.first_head.get_or_insert_with(|| started.head.clone());
+                found.sandbox = Some(started.sandbox.clone());
+            }
+            if let Record::Operator(OperatorRecord { op: OperatorOp::Contract(act), .. }) = &line.record {
+                found.contract(act);
             }
         })?;
         found.digest = at.hash;
-        found.acks = state
-            .acks
-            .into_iter()
-            .filter_map(|ack| if let AckTarget::Bug(id) = ack { Some(id) } else { None })
-            .collect();
+        found.health = LoopHealth::of(&state);
+        for ack in state.acks {
+            match ack {
+                AckTarget::Bug(id) => {
+                    found.acks.insert(id);
+                }
+                AckTarget::Concern(id) => {
+                    found.concerns.insert(id);
+                }
+                AckTarget::Weakening(_) | AckTarget::Blocked(_) => {}
+            }
+        }
         found.open = state.open.map(|open| OpenTurn {
             peer: open.started.peer,
             tick: open.started.tick,
@@ -60,10 +113,58 @@ impl Attribution {
         Ok(found)
     }
 
+    fn contract(&mut self, act: &ContractRecord) {
+        let ContractRecord { contract, reason: _, change, state } = act;
+        let step = change.get("step").cloned().unwrap_or_default();
+        match contract {
+            ContractAct::Init => {
+                self.contracts = Some(state.clone());
+                // Another plan: what was acknowledged of the old one says nothing of it.
+                self.blocks.clear();
+            }
+            ContractAct::Amend => self.contracts = Some(state.clone()),
+            ContractAct::AckBlock => {
+                self.blocks.insert(step, change.get("text").cloned().unwrap_or_default());
+            }
+            ContractAct::Unblock => {
+                self.blocks.remove(&step);
+            }
+        }
+    }
+
+    /// Digest of the contracts that hold, by the newest record of them.
+    #[must_use]
+    pub fn contracts(&self) -> Option<&str> {
+        self.contracts.as_deref()
+    }
+
+    /// Whether the operator acknowledged that this step, with this text, is blocked.
+    #[must_use]
+    pub fn is_block_acknowledged(&self, step: &Step) -> bool {
+        self.blocks.get(&step.id.to_string()) == Some(&step.text)
+    }
+
+    /// Concerns that the operator acknowledged.
+    #[must_use]
+    pub fn concerns(&self) -> &BTreeSet<String> {
+        &self.concerns
+    }
+
+    /// The sandbox of the newest run, as its record names it.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<&str> {
+        self.sandbox.as_deref()
+    }
+
     /// Bugs whose deferral the operator agreed to.
     #[must_use]
     pub fn acks(&self) -> &BTreeSet<BugId> {
         &self.acks
+    }
+
+    /// How the loop is doing.
+    pub(crate) fn health(&self) -> &LoopHealth {
+        &self.health
     }
 
     /// The turn that is open.
@@ -86,6 +187,28 @@ pub(crate) struct Whose<'a> {
     prior: Prior,
     /// New in the turn that is open.
     turn: BTreeSet<CommitId>,
+}
+
+/// Who wrote a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// A peer, in a turn that was watched.
+    Peer(PeerName),
+    /// The operator, or peers itself.
+    Operator,
+    /// It may be anybody.
+    Unknown,
+}
+
+impl Writer {
+    /// Whether this peer may vouch for it: known, and another one.
+    pub(crate) fn is_other_than(&self, signer: &PeerName) -> bool {
+        match self {
+            Self::Peer(writer) => writer != signer,
+            Self::Operator => true,
+            Self::Unknown => false,
+        }
+    }
 }
 
 enum Prior {
@@ -127,6 +250,23 @@ impl<'a> Whose<'a> {
             _ if before_any_run => LedgerAuthor::Operator,
             Some(open) if self.turn.contains(commit) => LedgerAuthor::Peer(open.peer.clone()),
             _ => LedgerAuthor::Unattributed,
+        }
+    }
+
+    /// The peer that speaks by this commit: it was seen to make it, and its turn stood.
+    pub(crate) fn speaker(&self, commit: &CommitId) -> Option<PeerName> {
+        match self.author(commit) {
+            LedgerAuthor::Peer(peer) if !self.is_unwatched(commit) && !self.is_voided(commit) => Some(peer),
+            _ => None,
+        }
+    }
+
+    /// Who wrote what stands in this commit.
+    pub(crate) fn writer(&self, commit: &CommitId) -> Writer {
+        match self.author(commit) {
+            LedgerAuthor::Peer(peer) if !self.is_unwatched(commit) => Writer::Peer(peer),
+            LedgerAuthor::Operator | LedgerAuthor::Substrate => Writer::Operator,
+            LedgerAuthor::Peer(_) | LedgerAuthor::Foreign | LedgerAuthor::Unattributed => Writer::Unknown,
         }
     }
 

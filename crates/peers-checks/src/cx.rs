@@ -1,15 +1,18 @@
 //! What a check may see: commits, and the operator's record of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
 use std::path::Path;
+use std::time::Duration;
 
 use peers_core::classify_path::TestPaths;
 use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, TreeItem, WALK_CAP};
-use peers_model::CommitId;
 use peers_model::config::{Checks, Config};
+use peers_model::{CommitId, PeerName};
+use peers_store::contracts::{self, Frozen};
 use peers_store::layout::peers;
 use peers_store::load::{self, Source};
+use peers_store::planted::{self, Planted};
 use peers_store::{FsDisk, accept, project};
 use peers_sys::term;
 use thiserror::Error;
@@ -75,6 +78,61 @@ pub struct CheckCx {
     recorded: Recorded,
     tests: TestPaths,
     settings: Checks,
+    planted: Result<Option<Planted>, CouldNot>,
+    convergence_n: u32,
+    peers: Vec<PeerName>,
+    contracts: Contracts,
+    runner: Option<Box<Runner>>,
+}
+
+/// A copy that is not what was frozen, and what is wrong with it.
+pub(crate) type Edited = (String, &'static str);
+
+/// What the store says of contracts.
+#[derive(Debug)]
+enum Contracts {
+    /// They are as they were frozen; which copies in `.peers/` are not.
+    Frozen(Box<Frozen>, Vec<Edited>),
+    Absent(CouldNot),
+    Damaged(CouldNot),
+}
+
+/// Runs a frozen script in a clean checkout of the commit that is judged. Checks start nothing themselves.
+pub type Runner = dyn Fn(&Contract<'_>) -> Result<Ran, CouldNot>;
+
+/// A frozen script that is to be run.
+#[derive(Debug)]
+pub struct Contract<'a> {
+    /// What it is called.
+    pub name: &'static str,
+    /// The script.
+    pub script: &'a [u8],
+    /// Files that are laid over the checkout before.
+    pub files: &'a BTreeMap<String, Vec<u8>>,
+    /// The commit.
+    pub head: &'a CommitId,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// Whether it ended well, ended otherwise, or ran into its time limit.
+    pub end: RanEnd,
+    /// The last lines of its output.
+    pub tail: Vec<String>,
+}
+
+/// How a script ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RanEnd {
+    /// With this exit code.
+    Exit(i32),
+    /// It was killed at its time limit.
+    Timeout,
+    /// A signal killed it.
+    Signal,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -110,9 +168,28 @@ impl CheckCx {
         let control = control.filter(|control| control.facts().has(&head));
         let explicit = base.map(|name| named(repo.as_ref(), name)).transpose()?;
         let config = store.as_deref_mut().and_then(accepted_config).unwrap_or_default();
+        let planted =
+            store.as_deref_mut().map_or(Ok(None), planted::read).map_err(|e| CouldNot::new(chain(&e)));
         let tests = TestPaths::new(&config.bug_hunt.test_globs);
+        let peers = config.peers.iter().map(|peer| peer.name.clone()).collect();
+        let contracts = contracts_of(store.as_deref_mut());
         let (recorded, stored_base) = recorded(store);
-        let mut cx = Self { repo, control, head, base: None, recorded, tests, settings: config.checks };
+        let convergence_n = config.goals.convergence_n.get();
+        let settings = config.checks;
+        let mut cx = Self {
+            repo,
+            control,
+            head,
+            base: None,
+            recorded,
+            tests,
+            settings,
+            planted,
+            convergence_n,
+            peers,
+            contracts,
+            runner: None,
+        };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
         }
@@ -127,6 +204,48 @@ impl CheckCx {
         Ok(cx)
     }
 
+    /// With something that runs the frozen scripts.
+    #[must_use]
+    pub fn running(mut self, runner: Box<Runner>) -> Self {
+        self.runner = Some(runner);
+        self
+    }
+
+    /// The peers of the accepted configuration; none where there is none.
+    pub(crate) fn peers(&self) -> &[PeerName] {
+        &self.peers
+    }
+
+    /// What is frozen, and which copies in `.peers/` differ from it.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when nothing is frozen, or what is does not fit its pins or the newest record of it.
+    pub(crate) fn frozen(&self) -> Result<(&Frozen, &[Edited]), CouldNot> {
+        let (frozen, differences) = match &self.contracts {
+            Contracts::Frozen(frozen, differences) => (frozen, differences),
+            Contracts::Absent(why) | Contracts::Damaged(why) => return Err(why.clone()),
+        };
+        let attribution = self.attribution().map_err(CouldNot::clone)?;
+        if attribution.contracts() != Some(frozen.pins().state().as_str()) {
+            return Err(CouldNot::with(
+                "the pins of the contracts are not those of the newest record of them",
+                "the store was changed outside of peers: restore it from a copy, or freeze the command anew with `peers-ctl amend`",
+            ));
+        }
+        Ok((frozen, differences))
+    }
+
+    /// Runs a frozen script.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when it cannot be run, here or at all.
+    pub(crate) fn run_contract(&self, contract: &Contract<'_>) -> Result<Ran, CouldNot> {
+        match &self.runner {
+            Some(run) => run(contract),
+            None => Err(CouldNot::new("nothing here can run a frozen command")),
+        }
+    }
+
     /// What else are tests, by the operator's configuration.
     #[must_use]
     pub fn tests(&self) -> &TestPaths {
@@ -137,6 +256,19 @@ impl CheckCx {
     #[must_use]
     pub fn settings(&self) -> &Checks {
         &self.settings
+    }
+
+    /// What planted faults showed of the gates, if that was ever tried.
+    ///
+    /// # Errors
+    /// [`CouldNot`] for a record that cannot be used.
+    pub(crate) fn planted(&self) -> Result<Option<&Planted>, CouldNot> {
+        self.planted.as_ref().map(Option::as_ref).map_err(Clone::clone)
+    }
+
+    /// Clean ticks in a row that the operator's configuration asks for.
+    pub(crate) fn convergence_n(&self) -> usize {
+        usize::try_from(self.convergence_n).unwrap_or(usize::MAX)
     }
 
     /// The files of the commit that is judged, by path.
@@ -245,6 +377,25 @@ impl CheckCx {
     }
 }
 
+/// The contracts of the store.
+fn contracts_of(store: Option<&mut FsDisk>) -> Contracts {
+    let absent = "no plan is frozen here: this check is for the mode `implement`";
+    let Some(disk) = store else {
+        return Contracts::Absent(CouldNot::new("there is no trusted store, so no frozen plan to judge by"));
+    };
+    let read = contracts::read(disk).and_then(|frozen| match frozen {
+        None => Ok(Contracts::Absent(CouldNot::with(absent, "`peers init --plan FILE` freezes one"))),
+        Some(frozen) => {
+            let differences = contracts::differences(disk, &frozen)?;
+            Ok(Contracts::Frozen(Box::new(frozen), differences))
+        }
+    });
+    read.unwrap_or_else(|error| {
+        let hint = error.hint().map(|hint| hint.to_string());
+        Contracts::Damaged(CouldNot { what: chain(&error), hint })
+    })
+}
+
 /// The record of the store, and the base that it names.
 fn recorded(store: Option<&mut FsDisk>) -> (Recorded, Option<CommitId>) {
     let Some(disk) = store else {
@@ -279,21 +430,11 @@ fn accepted_config(disk: &mut FsDisk) -> Option<Config> {
 
 /// The commit that a name of the command line means.
 fn named(repo: Option<&PeerRepo>, name: &str) -> Result<CommitId, CouldNot> {
-    if let Ok(id) = CommitId::new(name.to_ascii_lowercase()) {
-        return Ok(id);
-    }
-    let candidates = if name.starts_with("refs/") {
-        vec![name.to_owned()]
-    } else {
-        vec![format!("refs/heads/{name}"), format!("refs/tags/{name}"), format!("refs/remotes/{name}")]
+    let found = match (repo, CommitId::new(name.to_ascii_lowercase())) {
+        (_, Ok(id)) => Some(id),
+        (Some(repo), Err(_)) => repo.facts().named(name).ok().flatten(),
+        (None, Err(_)) => None,
     };
-    let facts = repo.map(PeerRepo::facts);
-    let found = facts.iter().find_map(|facts| {
-        if name == "HEAD" {
-            return facts.head().ok().map(|head| head.commit);
-        }
-        candidates.iter().find_map(|full| facts.reference(full).ok().flatten())
-    });
     found.ok_or_else(|| {
         CouldNot::with(
             format!("`{}` names no commit", term::line(name, 80)),

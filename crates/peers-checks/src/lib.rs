@@ -8,11 +8,14 @@ mod attribution;
 pub mod bug_hunt;
 mod check;
 mod checks;
+pub mod codemap;
 mod cx;
 mod ledger;
 mod manifests;
+mod plan;
 mod registry;
 mod report;
+mod reviews;
 mod scan;
 mod secrets;
 #[cfg(test)]
@@ -20,8 +23,9 @@ mod tests;
 
 pub use attribution::{Attribution, OpenTurn};
 pub use check::Check;
-pub use cx::{Asked, CheckCx, CouldNot};
+pub use cx::{Asked, CheckCx, Contract, CouldNot, Ran, RanEnd, Runner};
 pub use ledger::{LedgerReading, read as read_ledger};
 pub use peers_model::check::{ArgKind, ArgSpec, Args, UsageError};
 pub use registry::{find, names, registry, run, without_mode};
 pub use report::{DEFAULT_LIMIT, Finding, Outcome, Report, Verdict};
+pub use reviews::Reviews;

@@ -13,7 +13,10 @@ pub(crate) fn is_one(path: &str) -> bool {
     let mut parts: Vec<&str> = path.split('/').collect();
     let name = parts.pop().unwrap_or_default();
     let known = matches!(name, "pyproject.toml" | "package.json" | "Cargo.toml" | "go.mod")
-        || (name.starts_with("requirements") && name.ends_with(".txt"));
+        || name
+            .strip_prefix("requirements")
+            .and_then(|rest| rest.rsplit_once('.'))
+            .is_some_and(|(_, end)| end == "txt");
     known && !parts.iter().any(|part| FOREIGN.contains(part))
 }
 

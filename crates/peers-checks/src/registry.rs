@@ -5,8 +5,9 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    bug_ledger, commented_code, deps_justified, docs, idle, mock_in_impl, no_secrets, resolve_size,
-    self_review, skip_reasons, three_class,
+    api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
+    mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
+    three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -21,11 +22,34 @@ const REGISTRY: &[Check] = &[
     idle::STUB_RETURNS,
     commented_code::CHECK,
     mock_in_impl::CHECK,
+    mutation_sample::CHECK,
     deps_justified::CHECK,
     resolve_size::CHECK,
     docs::PRESENT,
     docs::SECTIONS,
     docs::CONVERGED,
+    api_stable::CHECK,
+    codemap::GROUNDED,
+    codemap::SIGNATURES,
+    codemap::COMPLETE,
+    codemap::SUMMARIES,
+    codemap::AGENTS_IN_SYNC,
+    codemap::ARCHITECTURE,
+    streak::CONVERGENCE,
+    streak::PEERS_HEALTHY,
+    plan::COMPLETE,
+    plan::PRESERVED,
+    plan::TRACEABLE,
+    plan::BLOCKS,
+    contracts::CONTRACTS,
+    contracts::ACCEPTANCE,
+    contracts::E2E,
+    checkoff::CHECK,
+    notes::DELIVERY,
+    notes::CONCERNS,
+    notes::HONESTY,
+    notes::HONESTY_EXTRA,
+    notes::BLIND,
 ];
 
 /// All checks.

@@ -69,41 +69,49 @@ pub(crate) fn scan<T: Send>(
     Ok(scan)
 }
 
-fn ends_with_rs(path: &str) -> bool {
+/// Asks each item, on all processors. The answers are in the order of the items; one whose thread died has none.
+pub(crate) fn each<I: Sync, T: Send>(items: &[I], ask: &(dyn Fn(&I) -> T + Sync)) -> Vec<Option<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return done };
+            done.push((at, ask(item)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len().div_ceil(4)).max(1);
+    let done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        done.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
+        done
+    });
+    let mut answers: Vec<Option<T>> = items.iter().map(|_| None).collect();
+    for (at, answer) in done {
+        if let Some(place) = answers.get_mut(at) {
+            *place = Some(answer);
+        }
+    }
+    answers
+}
+
+pub(crate) fn ends_with_rs(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension == "rs")
 }
 
 impl<T: Send> Scan<T> {
     fn take(&mut self, batch: &[(String, Vec<u8>)], ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync)) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((path, bytes)) = batch.get(at) else { return done };
-                done.push((at, Source::parse(path, bytes).map(|source| ask(path, &source))));
-            }
-        };
-        let threads =
-            thread::available_parallelism().map_or(1, usize::from).min(batch.len().div_ceil(4)).max(1);
-        let mut done = thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-            let mut done = work();
-            done.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
-            done
-        });
-        done.sort_by_key(|(at, _)| *at);
-        let mut answers = done.into_iter().peekable();
-        for (at, (path, _)) in batch.iter().enumerate() {
-            match answers.next_if(|(answered, _)| *answered == at) {
-                Some((_, Ok(answer))) => self.found.push((path.clone(), answer)),
-                Some((_, Err(why))) => {
-                    self.unreadable.push(Finding::at(path, None, "unreadable", &why.to_string(), None));
-                }
-                // The thread that read it died.
-                None => {
-                    self.unreadable.push(Finding::at(path, None, "unreadable", "reading it failed", None));
-                }
+        let answers =
+            each(batch, &|(path, bytes)| Source::parse(path, bytes).map(|source| ask(path, &source)));
+        for ((path, _), answer) in batch.iter().zip(answers) {
+            let mut bad = |what: &str| {
+                self.unreadable.push(Finding::at(path, None, "unreadable", what, None));
+            };
+            match answer {
+                Some(Ok(answer)) => self.found.push((path.clone(), answer)),
+                Some(Err(why)) => bad(&why.to_string()),
+                None => bad("reading it failed"),
             }
         }
     }

@@ -11,6 +11,9 @@ use regex::bytes::Regex;
 const BEFORE: usize = 80;
 const BEHIND: usize = 400;
 
+/// How a pattern is written that is tried at one place.
+const BEGINS: &str = "(?-u)^";
+
 /// Label, anchor, pattern. A pattern that begins or ends within a word does not count.
 const SHAPES: &[(&str, &str, &str)] = &[
     ("age-key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
@@ -173,7 +176,14 @@ static KNOWN: LazyLock<Shapes> = LazyLock::new(|| {
             AhoCorasick::builder().match_kind(aho_corasick::MatchKind::Standard),
             SHAPES.iter().map(|s| s.1).collect(),
         ),
-        patterns: SHAPES.iter().map(|(_, _, pattern)| regex(pattern)).collect(),
+        // One that begins with its anchor is tried at that place alone.
+        patterns: SHAPES
+            .iter()
+            .map(|(_, anchor, pattern)| {
+                let begins = pattern.starts_with(&regex::escape(anchor));
+                regex(&if begins { format!("^(?:{pattern})") } else { (*pattern).to_owned() })
+            })
+            .collect(),
         words: texts(AhoCorasick::builder().ascii_case_insensitive(true), WORDS.to_vec()),
         assigned: regex(
             r#"^[A-Za-z0-9_-]{0,20}["']?\s{0,5}(?::=|=>|[:=])\s{0,5}(?:"([^"\s]{6,200})"|'([^'\s]{6,200})')"#,
@@ -202,6 +212,8 @@ pub(crate) fn find(bytes: &[u8]) -> Vec<Secret> {
             continue;
         };
         let (from, to) = (anchor.start().saturating_sub(BEFORE), (anchor.end() + BEHIND).min(bytes.len()));
+        let begins = pattern.as_str().starts_with(BEGINS);
+        let from = if begins { anchor.start() } else { from };
         let window = bytes.get(from..to).unwrap_or_default();
         let covers = |at: &regex::bytes::Match<'_>| {
             from + at.start() <= anchor.start() && anchor.end() <= from + at.end()

@@ -1,11 +1,14 @@
 //! Against real repositories and a real store.
 
 mod bug_ledger;
+mod codemap;
 mod cx;
 mod history;
 mod no_secrets;
+mod plan;
 mod self_review;
 mod sources;
+mod streak;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

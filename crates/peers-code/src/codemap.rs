@@ -170,6 +170,16 @@ impl CodeMap {
     /// The map as the file `CODEMAP.yaml`.
     #[must_use]
     pub fn yaml(&self) -> String {
+        self.written(&mut |_| None)
+    }
+
+    /// The same with a summary for each entry.
+    #[must_use]
+    pub fn yaml_with(&self, summary: &mut dyn FnMut(&Entry) -> String) -> String {
+        self.written(&mut |entry| Some(summary(entry)))
+    }
+
+    fn written(&self, summary: &mut dyn FnMut(&Entry) -> Option<String>) -> String {
         let mut out = String::from("entries:\n");
         if self.entries.is_empty() {
             return "entries: []\n".to_owned();
@@ -185,6 +195,9 @@ impl CodeMap {
             );
             if let Some(signature) = &entry.signature {
                 let _infallible = writeln!(out, "  signature: {}", quoted(signature));
+            }
+            if let Some(summary) = summary(entry) {
+                let _infallible = writeln!(out, "  summary: {}", quoted(&summary));
             }
         }
         out

@@ -3,10 +3,13 @@
 use crate::language::Language;
 
 /// Directories in which nothing is a source of the project.
-const NOT_SOURCE: [&str; 15] = [
+const NOT_SOURCE: [&str; 18] = [
     "tests",
     "test",
     "testing",
+    "bench",
+    "benches",
+    "benchmarks",
     "docs",
     "doc",
     "examples",
@@ -109,6 +112,7 @@ mod tests {
             ("crates/x/src/lib.rs", true, false),
             ("crates/x/tests/a.rs", false, true),
             ("build.rs", false, false),
+            ("benches/a.rs", false, false),
             ("pkg/a.go", true, false),
             ("pkg/a_test.go", false, true),
             ("vendor/x/a.go", false, false),

@@ -181,6 +181,11 @@ impl<'t> Source<'t> {
         });
     }
 
+    /// The same, and `visit` says whether what is in a node is visited.
+    pub(crate) fn walk(&self, mut visit: impl FnMut(Node<'_>) -> bool) {
+        walk(self.root(), &mut visit);
+    }
+
     pub(crate) fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }

@@ -97,11 +97,15 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
             taken.extend(*pair);
         }
     }
-    let open = |test: &'_ Measured| test.claims.iter().map(|(claim, count)| (claim.clone(), *count)).collect();
+    let open =
+        |test: &'_ Measured| test.claims.iter().map(|(claim, count)| (claim.clone(), *count)).collect();
     // A test that is new and switched off pays for nothing.
     let runs = |at: usize, new: &Measured| taken.contains(&at) || !new.off;
-    let mut gained: Vec<Vec<(Claim, u64)>> =
-        after.iter().enumerate().map(|(at, new)| if runs(at, new) { open(new) } else { Vec::new() }).collect();
+    let mut gained: Vec<Vec<(Claim, u64)>> = after
+        .iter()
+        .enumerate()
+        .map(|(at, new)| if runs(at, new) { open(new) } else { Vec::new() })
+        .collect();
     let mut lost: Vec<Open<'_>> = Vec::new();
     for (old, pair) in before.iter().zip(&pairs) {
         let mut left: Open<'_> = old.claims.iter().map(|(claim, count)| (claim, *count)).collect();
@@ -124,7 +128,8 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
         let open: u64 = left.iter().map(|(_, count)| count).sum();
         // A test that asserts nothing says that its statements run.
         let runs_elsewhere = || {
-            let others = after.iter().filter(|new| new.words.intersection(&old.words).count() * 2 >= old.words.len());
+            let others =
+                after.iter().filter(|new| new.words.intersection(&old.words).count() * 2 >= old.words.len());
             others.into_iter().any(|new| new.skips == 0)
         };
         let Some(new) = new else {
@@ -153,7 +158,8 @@ fn same_place(old: &Measured, new: &Measured) -> bool {
 }
 
 fn same_name(old: &Measured, new: &Measured) -> bool {
-    let last = |test: &Measured| test.path.rsplit([':', '.', '>', '/']).next().map(|name| name.trim().to_owned());
+    let last =
+        |test: &Measured| test.path.rsplit([':', '.', '>', '/']).next().map(|name| name.trim().to_owned());
     last(old) == last(new)
 }
 

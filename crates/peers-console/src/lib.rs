@@ -10,6 +10,7 @@ pub mod checkup;
 pub mod cx;
 pub mod error;
 pub mod ledger;
+pub mod modes;
 pub mod operator;
 pub mod origin;
 pub mod output;

@@ -469,6 +469,11 @@ impl State {
                 self.moving = Some(crate::state::OpenMove { what: what.clone(), by: by.to_owned() });
             }
             OperatorOp::Moved | OperatorOp::Landed { .. } => self.moving = None,
+            OperatorOp::Contract(_) => {
+                self.unblock();
+                // Verdicts of the plan and of its commands rest on what was frozen before.
+                self.board.forget();
+            }
             OperatorOp::StoreAttached { .. } => {}
         }
     }

@@ -3,6 +3,8 @@
 //! Trees are compared by our own walk over the raw objects and only contents go to the library's line
 //! comparison: no attribute, driver, rename guess or configuration can change what is counted.
 
+use std::collections::BTreeSet;
+
 use git2::{DiffOptions, Odb, Oid, Patch};
 use peers_model::TreeId;
 
@@ -128,6 +130,44 @@ impl Facts<'_> {
         Ok(changes.into_iter().filter_map(file).collect())
     }
 
+    /// The lines of `new` that `old` (none: the empty tree) has not, from 1, by path, of those paths that are wanted.
+    /// Content that is not compared by lines is left out.
+    ///
+    /// # Errors
+    /// As [`Facts::diff_trees`].
+    pub fn new_lines(
+        &self,
+        old: Option<&TreeId>,
+        new: &TreeId,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(String, BTreeSet<usize>)>, GitError> {
+        let odb = objects::odb(self.repo)?;
+        let tree = |tree: &TreeId| objects::require_tree(self.repo, tree);
+        let changes = raw_changes(&odb, old.map(tree).transpose()?, Some(tree(new)?))?;
+        let mut found = Vec::new();
+        for change in changes.iter().filter(|change| change.new.is_some()) {
+            let path = String::from_utf8_lossy(&change.path).into_owned();
+            if !wanted(&path) {
+                continue;
+            }
+            let mut lines = BTreeSet::new();
+            let mut at = 0;
+            for line in patch(&odb, change, 1)?.1.split(|byte| *byte == b'\n') {
+                match line.first() {
+                    Some(b'@') => at = begins_at(line).unwrap_or_default(),
+                    Some(b'+') => {
+                        lines.insert(at);
+                        at += 1;
+                    }
+                    Some(b' ') => at += 1,
+                    _ => {}
+                }
+            }
+            found.push((path, lines));
+        }
+        Ok(found)
+    }
+
     /// The sums alone.
     ///
     /// # Errors
@@ -235,8 +275,8 @@ pub(crate) fn raw_changes(
                 cap: format!("{MAX_DEPTH} levels, {MAX_CHANGES} directories"),
             });
         }
-        let load = |id: Option<Oid>| id.map_or(Ok(Vec::new()), |id| objects::read_tree(odb, id));
-        for (left, right) in pairs(load(old)?, load(new)?) {
+        let (left, right) = objects::read_apart(odb, old, new)?;
+        for (left, right) in pairs(left, right) {
             if left == right {
                 continue;
             }
@@ -264,6 +304,13 @@ pub(crate) fn raw_changes(
     }
     out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
+}
+
+/// The line of the new side at which a hunk begins: `@@ -a,b +c,d @@`.
+fn begins_at(header: &[u8]) -> Option<usize> {
+    let text = std::str::from_utf8(header).ok()?;
+    let (_, rest) = text.split_once('+')?;
+    rest.split([',', ' ']).next()?.parse().ok()
 }
 
 /// Both sides by name.

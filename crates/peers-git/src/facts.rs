@@ -60,6 +60,29 @@ impl<'r> Facts<'r> {
         Self { repo }
     }
 
+    /// The commit that a full id, `HEAD`, a full reference name, or the name of a branch, a tag or a remote branch means.
+    /// Whether there is such a commit is not asked for an id.
+    ///
+    /// # Errors
+    /// [`GitError`] for references that cannot be read.
+    pub fn named(&self, name: &str) -> Result<Option<CommitId>, GitError> {
+        if let Ok(id) = CommitId::new(name.to_ascii_lowercase()) {
+            return Ok(Some(id));
+        }
+        if name == "HEAD" {
+            return Ok(Some(self.head()?.commit));
+        }
+        if name.starts_with("refs/") {
+            return self.reference(name);
+        }
+        for kind in ["heads", "tags", "remotes"] {
+            if let Some(found) = self.reference(&format!("refs/{kind}/{name}"))? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
     /// `HEAD`: its commit, and its branch unless detached.
     ///
     /// # Errors

@@ -13,6 +13,7 @@
 //! Start reading at [`PeerRepo::open`], [`ControlDir::import`] and [`ControlDir::tree_state`].
 
 mod aside;
+mod blame;
 mod blob;
 mod checkout;
 mod cli;
@@ -54,6 +55,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use blame::{BLAME_CAP, Origin};
 pub use blob::{Blob, ScopeFacts, TreeItem};
 pub use checkout::CheckoutReport;
 pub use cli::{Git, GitVersion};

@@ -89,6 +89,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    fn of((mode, name, id): &RawEntry<'_>) -> Self {
+        Self { mode: normal(*mode), name: name.to_vec(), id: *id }
+    }
+
     pub(crate) fn is_tree(&self) -> bool {
         self.mode == MODE_TREE
     }
@@ -96,15 +100,13 @@ impl Entry {
 
 /// Parses a tree. Modes are brought to the six that git writes. `None` = not a tree.
 pub(crate) fn parse_tree(data: &[u8]) -> Option<Vec<Entry>> {
-    Some(
-        raw_entries(data)?
-            .into_iter()
-            .map(|(mode, name, id)| Entry { mode: normal(mode), name, id })
-            .collect(),
-    )
+    Some(raw_entries(data)?.iter().map(Entry::of).collect())
 }
 
-fn raw_entries(mut data: &[u8]) -> Option<Vec<(u32, Vec<u8>, Oid)>> {
+/// Mode, name and hash of an entry, as they stand there.
+type RawEntry<'a> = (u32, &'a [u8], Oid);
+
+fn raw_entries(mut data: &[u8]) -> Option<Vec<RawEntry<'_>>> {
     let mut out = Vec::new();
     while !data.is_empty() {
         let space = data.iter().take(8).position(|b| *b == b' ')?;
@@ -120,7 +122,7 @@ fn raw_entries(mut data: &[u8]) -> Option<Vec<(u32, Vec<u8>, Oid)>> {
         if name.is_empty() || name.contains(&b'/') {
             return None;
         }
-        out.push((mode, name.to_vec(), id));
+        out.push((mode, name, id));
     }
     Some(out)
 }
@@ -144,14 +146,14 @@ pub(crate) fn is_plain_tree(data: &[u8]) -> bool {
             && !forbidden_name(name)
             && name.len() < 4096
             && !id.is_zero()
-            && name != b".gitmodules"
+            && *name != b".gitmodules"
     });
     let sorted = entries.windows(2).all(|pair| match pair {
         [(mode_a, a, _), (mode_b, b, _)] => a != b && sort_key(*mode_a, a) < sort_key(*mode_b, b),
         _ => true,
     });
     // A file `a` and a directory `a` need not be neighbours (`a`, `a.b`, `a/`).
-    let mut names: Vec<&[u8]> = entries.iter().map(|(_, name, _)| name.as_slice()).collect();
+    let mut names: Vec<&[u8]> = entries.iter().map(|(_, name, _)| *name).collect();
     names.sort_unstable();
     sane && sorted && names.windows(2).all(|pair| pair.first() != pair.last())
 }
@@ -209,6 +211,33 @@ pub(crate) fn tree_bytes(entries: &mut [Entry]) -> Vec<u8> {
 
 /// Reads a tree through the strict parser.
 pub(crate) fn read_tree(odb: &Odb<'_>, id: Oid) -> Result<Vec<Entry>, GitError> {
+    parse_tree(tree_object(odb, id)?.data()).ok_or_else(|| no_tree(id))
+}
+
+/// The entries of two trees (`None` is the empty one) without those that begin or end both: of a directory in which one
+/// file changed, that one.
+pub(crate) fn read_apart(
+    odb: &Odb<'_>,
+    old: Option<Oid>,
+    new: Option<Oid>,
+) -> Result<(Vec<Entry>, Vec<Entry>), GitError> {
+    let load = |id: Option<Oid>| id.map(|id| tree_object(odb, id).map(|tree| (id, tree))).transpose();
+    let (old, new) = (load(old)?, load(new)?);
+    let (old, new) = (all_of(old.as_ref())?, all_of(new.as_ref())?);
+    let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let (old, new) = (old.get(before..).unwrap_or_default(), new.get(before..).unwrap_or_default());
+    let behind = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let kept =
+        |entries: &[RawEntry<'_>]| entries.iter().take(entries.len() - behind).map(Entry::of).collect();
+    Ok((kept(old), kept(new)))
+}
+
+fn all_of<'a>(tree: Option<&'a (Oid, git2::OdbObject<'_>)>) -> Result<Vec<RawEntry<'a>>, GitError> {
+    let Some((id, object)) = tree else { return Ok(Vec::new()) };
+    raw_entries(object.data()).ok_or_else(|| no_tree(*id))
+}
+
+fn tree_object<'a>(odb: &'a Odb<'_>, id: Oid) -> Result<git2::OdbObject<'a>, GitError> {
     let what = || format!("tree {id}");
     let (size, kind) = odb.read_header(id).map_err(|source| missing(what(), source))?;
     if kind != git2::ObjectType::Tree {
@@ -217,9 +246,11 @@ pub(crate) fn read_tree(odb: &Odb<'_>, id: Oid) -> Result<Vec<Entry>, GitError> 
     if size > META_CAP {
         return Err(GitError::TooLarge { what: what(), cap: format!("{META_CAP} bytes") });
     }
-    let object = odb.read(id).map_err(|source| missing(what(), source))?;
-    parse_tree(object.data())
-        .ok_or_else(|| GitError::Corrupt { what: what(), detail: "not a tree".to_owned() })
+    odb.read(id).map_err(|source| missing(what(), source))
+}
+
+fn no_tree(id: Oid) -> GitError {
+    GitError::Corrupt { what: format!("tree {id}"), detail: "not a tree".to_owned() }
 }
 
 /// The tree of a commit, by the commit's own bytes.

@@ -77,11 +77,18 @@ pub const SKIP_REASONS: CheckSpec = CheckSpec {
 /// `three-class`.
 pub const THREE_CLASS: CheckSpec = CheckSpec {
     name: "three-class",
-    args: &[ArgSpec {
-        name: "min-lines",
-        about: "Lines that a source file has at least to need tests (default: 50)",
-        kind: ArgKind::Number(50),
-    }],
+    args: &[
+        ArgSpec {
+            name: "min-lines",
+            about: "Lines that a source file has at least to need tests (default: 50)",
+            kind: ArgKind::Number(50),
+        },
+        ArgSpec {
+            name: "delta",
+            about: "Judge the tests that each done step of PLAN.md added, not the source files",
+            kind: ArgKind::OffByDefault,
+        },
+    ],
     reads_record: false,
 };
 
@@ -90,6 +97,17 @@ pub const NO_EMPTY_BODIES: CheckSpec = CheckSpec { name: "no-empty-bodies", args
 
 /// `stub-returns`.
 pub const STUB_RETURNS: CheckSpec = CheckSpec { name: "stub-returns", args: &[STRICT], reads_record: false };
+
+/// `mutation-sample`.
+pub const MUTATION_SAMPLE: CheckSpec = CheckSpec {
+    name: "mutation-sample",
+    args: &[ArgSpec {
+        name: "min",
+        about: "Percent of the planted faults that the gates notice at least; without it this is advice",
+        kind: ArgKind::Number(0),
+    }],
+    reads_record: true,
+};
 
 /// `commented-code`.
 pub const COMMENTED_CODE: CheckSpec = CheckSpec {
@@ -172,8 +190,114 @@ pub const DOCS_CONVERGED: CheckSpec = CheckSpec {
     reads_record: false,
 };
 
+/// `api-stable`.
+pub const API_STABLE: CheckSpec = CheckSpec {
+    name: "api-stable",
+    args: &[ArgSpec {
+        name: "additions",
+        about: "Whether new names have to be announced too (default: announce)",
+        kind: ArgKind::OneOf(&["allow", "announce"]),
+    }],
+    reads_record: false,
+};
+
+/// `codemap-grounded`.
+pub const CODEMAP_GROUNDED: CheckSpec =
+    CheckSpec { name: "codemap-grounded", args: &[], reads_record: false };
+
+/// `codemap-signatures`.
+pub const CODEMAP_SIGNATURES: CheckSpec =
+    CheckSpec { name: "codemap-signatures", args: &[], reads_record: false };
+
+/// `codemap-complete`.
+pub const CODEMAP_COMPLETE: CheckSpec =
+    CheckSpec { name: "codemap-complete", args: &[], reads_record: false };
+
+/// `codemap-summaries`.
+pub const CODEMAP_SUMMARIES: CheckSpec =
+    CheckSpec { name: "codemap-summaries", args: &[], reads_record: false };
+
+/// `agents-in-sync`.
+pub const AGENTS_IN_SYNC: CheckSpec = CheckSpec { name: "agents-in-sync", args: &[], reads_record: false };
+
+/// `architecture-grounded`.
+pub const ARCHITECTURE_GROUNDED: CheckSpec =
+    CheckSpec { name: "architecture-grounded", args: &[], reads_record: false };
+
+/// `convergence`.
+pub const CONVERGENCE: CheckSpec = CheckSpec {
+    name: "convergence",
+    args: &[ArgSpec {
+        name: "n",
+        about: "Clean ticks in a row that are needed (default: `goals.convergence_n`)",
+        // Absent it is no number of its own.
+        kind: ArgKind::Number(0),
+    }],
+    reads_record: true,
+};
+
+/// `plan-complete`.
+pub const PLAN_COMPLETE: CheckSpec = CheckSpec { name: "plan-complete", args: &[], reads_record: true };
+
+/// `plan-preserved`.
+pub const PLAN_PRESERVED: CheckSpec = CheckSpec { name: "plan-preserved", args: &[], reads_record: true };
+
+/// `plan-traceable`.
+pub const PLAN_TRACEABLE: CheckSpec = CheckSpec { name: "plan-traceable", args: &[], reads_record: true };
+
+/// `no-unresolved-blocks`.
+pub const NO_UNRESOLVED_BLOCKS: CheckSpec =
+    CheckSpec { name: "no-unresolved-blocks", args: &[], reads_record: true };
+
+/// `contracts`.
+pub const CONTRACTS: CheckSpec = CheckSpec { name: "contracts", args: &[], reads_record: true };
+
+/// `acceptance`.
+pub const ACCEPTANCE: CheckSpec = CheckSpec {
+    name: "acceptance",
+    args: &[ArgSpec {
+        name: "timeout",
+        about: "Seconds that the command may take (default: 600)",
+        kind: ArgKind::Number(600),
+    }],
+    reads_record: true,
+};
+
+/// `peers-healthy`.
+pub const PEERS_HEALTHY: CheckSpec = CheckSpec { name: "peers-healthy", args: &[], reads_record: true };
+
+/// `e2e`.
+pub const E2E: CheckSpec = CheckSpec {
+    name: "e2e",
+    args: &[ArgSpec {
+        name: "timeout",
+        about: "Seconds that the command may take (default: 900)",
+        kind: ArgKind::Number(900),
+    }],
+    reads_record: true,
+};
+
+/// `checkoff`.
+pub const CHECKOFF: CheckSpec = CheckSpec { name: "checkoff", args: &[], reads_record: true };
+
+/// `delivery`.
+pub const DELIVERY: CheckSpec = CheckSpec { name: "delivery", args: &[], reads_record: true };
+
+/// `concerns`.
+pub const CONCERNS: CheckSpec = CheckSpec { name: "concerns", args: &[], reads_record: true };
+
+/// `honesty-audit`.
+pub const HONESTY_AUDIT: CheckSpec = CheckSpec { name: "honesty-audit", args: &[], reads_record: true };
+
+/// `honesty-audit-extra`.
+pub const HONESTY_AUDIT_EXTRA: CheckSpec =
+    CheckSpec { name: "honesty-audit-extra", args: &[STRICT], reads_record: true };
+
+/// `blind-review`.
+pub const BLIND_REVIEW: CheckSpec = CheckSpec { name: "blind-review", args: &[], reads_record: true };
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 14] = [
+pub const CHECKS: [CheckSpec; 37] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -183,11 +307,34 @@ pub const CHECKS: [CheckSpec; 14] = [
     STUB_RETURNS,
     COMMENTED_CODE,
     MOCK_IN_IMPL,
+    MUTATION_SAMPLE,
     DEPS_JUSTIFIED,
     RESOLVE_SIZE,
     DOCS_PRESENT,
     DOCS_SECTIONS,
     DOCS_CONVERGED,
+    API_STABLE,
+    CODEMAP_GROUNDED,
+    CODEMAP_SIGNATURES,
+    CODEMAP_COMPLETE,
+    CODEMAP_SUMMARIES,
+    AGENTS_IN_SYNC,
+    ARCHITECTURE_GROUNDED,
+    CONVERGENCE,
+    PEERS_HEALTHY,
+    PLAN_COMPLETE,
+    PLAN_PRESERVED,
+    PLAN_TRACEABLE,
+    NO_UNRESOLVED_BLOCKS,
+    CONTRACTS,
+    ACCEPTANCE,
+    E2E,
+    CHECKOFF,
+    DELIVERY,
+    CONCERNS,
+    HONESTY_AUDIT,
+    HONESTY_AUDIT_EXTRA,
+    BLIND_REVIEW,
 ];
 
 /// Their names.

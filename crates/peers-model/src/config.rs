@@ -16,7 +16,7 @@ use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
-pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, variable};
+pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, sha256, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::ToolSpec;
 pub use values::{PositiveUsd, Rate};
@@ -39,8 +39,11 @@ const LAYOUT: Shape = Shape::List {
     least: 0,
     most: 100,
 };
-const DIGESTS: Shape =
-    Shape::List { of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), ..TEXT }), least: 0, most: 1000 };
+const DIGESTS: Shape = Shape::List {
+    of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), wrong: Some(sha256), ..TEXT }),
+    least: 0,
+    most: 1000,
+};
 const SETUP_GLOBS: Shape = Shape::List {
     of: &Shape::Text(Text { wrong: Some(crate::goal::glob), ..FILLED }),
     least: 0,
@@ -320,7 +323,7 @@ keys! {
     pub struct GoalSettings: Default {
         /// Seconds for a gate that has no `timeout_s` of its own.
         timeout_s: NonZeroU32 = nz32(120),
-        /// Clean ticks in a row that a bug hunt asks for; nothing waits for them yet.
+        /// Clean ticks in a row that `check: convergence` asks for, which the mode `thorough` uses.
         convergence_n: NonZeroU32 = nz32(3),
         /// Stop when a watched gate was red so many ticks in a row; 0 = never.
         stuck_halt_after: u32 = 5,
@@ -340,7 +343,7 @@ keys! {
         strict_tree: bool = false,
     }
     gone {
-        "describe_convergence_n" => "this version has no describe mode yet; `convergence_n` counts clean ticks",
+        "describe_convergence_n" => "write it into the goal: `check: docs-converged`, `args: [--n, \"2\"]`",
         "stuck_progress_reset_gates" => "this version has no `stuck_progress_reset_gates` yet; `stuck_halt_after` sets how long a gate may stay red",
     }
 }

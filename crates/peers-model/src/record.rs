@@ -16,7 +16,9 @@ use crate::review::SoftRule;
 use crate::time::Timestamp;
 use crate::verdict::{Judged, TreeKey};
 
-pub use operator::{AckTarget, BranchMove, Cap, CapSet, MoveKind, OperatorOp, OperatorRecord};
+pub use operator::{
+    AckTarget, BranchMove, Cap, CapSet, ContractAct, ContractRecord, MoveKind, OperatorOp, OperatorRecord,
+};
 pub use tick::{
     AcceptedReview, CorrectionKind, CorrectionPlanned, PeerSpawned, ScopeMove, SkepticVerdict, TickOutcome,
     TickRecord, TickStarted, TurnEnded,

@@ -21,6 +21,20 @@ pub fn set(text: &str, key: &str, value: &str) -> Option<String> {
     done.then_some(out)
 }
 
+/// The same for a key of the top-level mapping `section`, indented by two blanks.
+#[must_use]
+pub fn set_in(text: &str, section: &str, key: &str, value: &str) -> Option<String> {
+    let head = format!("{section}:\n");
+    let at = if text.starts_with(&head) { 0 } else { text.find(&format!("\n{head}"))? + 1 };
+    let (before, rest) = text.split_at_checked(at + head.len())?;
+    let ends = rest
+        .match_indices('\n')
+        .map(|(at, _)| at + 1)
+        .find(|at| rest.get(*at..).is_some_and(|line| !line.starts_with([' ', '#', '\n', '\r'])));
+    let (body, after) = rest.split_at_checked(ends.unwrap_or(rest.len()))?;
+    Some(format!("{before}{}{after}", set(body, &format!("  {key}"), value)?))
+}
+
 /// What stands behind the colon, with another value.
 fn replaced(rest: &str, value: &str) -> Option<String> {
     let old = rest.trim_start_matches([' ', '\t']);
@@ -62,6 +76,16 @@ mod tests {
         ] {
             assert_eq!(set(text, "driver", "hooks"), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_key_of_a_section_changes_there_alone() {
+        let text = "b:\n  x: 1\nbudget:\n  # x: 2\n\n  x: 3 # why\nc:\n  x: 4\n";
+        let new = text.replace("x: 3", "x: 9");
+        assert_eq!(set_in(text, "budget", "x", "9").unwrap(), new);
+        assert_eq!(set_in(text, "budget", "y", "9"), None);
+        assert_eq!(set_in("budget: {x: 1}\n", "budget", "x", "9"), None);
+        assert_eq!(set_in("budget:\n  y: 1\nc:\n  x: 1\n", "budget", "x", "9"), None);
     }
 
     #[test]

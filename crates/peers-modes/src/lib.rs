@@ -1,13 +1,23 @@
-//! Embedded templates: the files that `peers init` lays down in a repository.
+//! What `peers init` lays down in a repository: templates, and modes, which are bundles of goals.
 //!
-//! Data and text editing only: nothing here touches a disk, and what a template says is checked by
-//! whoever reads it. Start reading at [`CONFIG`] and [`GOALS`].
+//! Data and text editing only. What is read is the operator's directory of modes; nothing is written.
+//! Start reading at [`CONFIG`] and [`GOALS`] for templates, at [`Library`] for modes.
 
+mod bundle;
 pub mod hooks;
 pub mod ignore;
 pub mod key;
+mod library;
+mod merge;
 pub mod peer;
 pub mod setup;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+pub use bundle::{Budget, Bundle, Files, Origin, digest, goals};
+pub use library::{Library, ModeError, names};
+pub use merge::{Merged, merge, same_goal};
 
 /// `.peers/config.yaml`.
 pub const CONFIG: &str = include_str!("../../../templates/config.yaml");
@@ -75,6 +85,33 @@ pub fn goals_with_gates(gates: &str, proposals: &str) -> String {
 const REVIEW: &str =
     "  # With a task in TASK.md: whether it is done, for a reviewer to say. Remove the `#`.\n";
 
+/// Where the goals begin in [`GOALS`].
+const BEGIN: &str = "\ngoals:\n";
+
+/// `.peers/goals.yaml` with these gates of the project itself and these goals of modes in place of all that
+/// [`GOALS`] asks for.
+#[must_use]
+pub fn goals_with_modes(gates: &str, modes: &str) -> String {
+    let parts = GOALS.split_once(BEGIN).zip(GOALS.split_once(REVIEW));
+    let Some(((before, _), (_, review))) = parts else { return GOALS.to_owned() };
+    let goals = format!("{gates}{modes}");
+    format!("{before}{BEGIN}{}\n{REVIEW}{review}", goals.trim_start_matches('\n'))
+}
+
+/// [`CONFIG`], or what was made of it, with these caps.
+#[must_use]
+pub fn config_with_budget(config: &str, budget: Budget) -> String {
+    let Budget { max_runtime_s, max_iterations } = budget;
+    let caps = [
+        ("max_runtime_s", max_runtime_s.map(|cap| cap.to_string())),
+        ("max_iterations", max_iterations.map(|cap| cap.to_string())),
+    ];
+    caps.iter().fold(config.to_owned(), |text, (key, cap)| {
+        let set = cap.as_deref().and_then(|cap| key::set_in(&text, "budget", key, cap));
+        set.unwrap_or(text)
+    })
+}
+
 /// Goals made from [`GOALS`] with the review of the task in effect.
 #[must_use]
 pub fn goals_with_task(goals: &str) -> String {
@@ -123,7 +160,7 @@ pub const GITIGNORE: &str = include_str!("../../../templates/gitignore");
 pub const HOOKS_README: &str = include_str!("../../../templates/hooks/README.md");
 
 #[cfg(test)]
-mod tests {
+mod texts {
     use super::*;
 
     #[test]

@@ -22,7 +22,7 @@ use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{OperatorOp, OperatorRecord};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::bugs;
-use peers_store::{Area, Author, Disk, artifacts, commands, layout, projection, runs};
+use peers_store::{Area, Author, Disk, artifacts, commands, contracts, layout, projection, runs};
 use peers_sys::term;
 
 use self::failure::Failure;
@@ -390,6 +390,16 @@ impl<W: World> Engine<W> {
             .flatten()
         {
             tracing::warn!(%failed, "a projection was not written");
+        }
+        let copies = contracts::read(self.store.disk()).and_then(|frozen| match frozen {
+            Some(frozen) => contracts::restore_copies(self.store.disk(), &frozen),
+            None => Ok(Vec::new()),
+        });
+        // Copies for readers: the check `contracts` judges by the store, and told of them before.
+        match copies {
+            Ok(restored) if restored.is_empty() => {}
+            Ok(restored) => tracing::warn!(?restored, "copies of what is frozen were written again"),
+            Err(failed) => tracing::warn!(%failed, "copies of what is frozen were not written"),
         }
         if state.ticks.0.is_multiple_of(16) {
             let budget = artifacts::enforce_budget(self.store.disk(), limits::LOG_BUDGET);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use peers_git::{GitError, RepoError};
 use peers_model::command::Step;
 use peers_model::exit;
+use peers_modes::ModeError;
 use peers_place::{FREE_SPACE, PlaceError, file_exit, file_hint, repo_exit, repo_hint, store_exit};
 use peers_store::{DiskError, DiskErrorKind, StoreError};
 use peers_sys::dir::FileError;
@@ -71,6 +72,9 @@ pub enum ScaffoldError {
     /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The modes that were asked for cannot be had.
+    #[error(transparent)]
+    Mode(#[from] ModeError),
 }
 
 impl From<DiskError> for ScaffoldError {
@@ -122,6 +126,7 @@ impl ScaffoldError {
             Self::Place(error) => error.exit(),
             Self::File(error) => file_exit(error),
             Self::Store(error) => store_exit(error),
+            Self::Mode(error) => error.exit(),
         }
     }
 
@@ -157,6 +162,15 @@ impl ScaffoldError {
             Self::Place(error) => return error.hint(),
             Self::File(error) => return file_hint(error),
             Self::Store(error) => return error.hint(),
+            Self::Mode(ModeError::Empty) => "leave it out, or name one that `peers modes list` shows".into(),
+            Self::Mode(ModeError::Unknown { near: Some(near), .. }) => {
+                format!("did you mean `{near}`?").into()
+            }
+            Self::Mode(ModeError::Exclusive { exclusive, .. }) => Step::text(
+                "run {} by itself first; then `peers init --force` sets up again with the others",
+                &[exclusive],
+            ),
+            Self::Mode(_) => "`peers modes list` shows what each mode is for".into(),
         })
     }
 

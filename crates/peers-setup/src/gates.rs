@@ -5,7 +5,7 @@ use std::path::Path;
 
 use peers_model::exit;
 use peers_model::goal::CHECK_NAMES;
-use peers_modes::{GOALS, goals_with, goals_with_gates};
+use peers_modes::{GOALS, Merged, goals_with, goals_with_gates, goals_with_modes};
 use peers_store::load;
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
@@ -56,19 +56,29 @@ pub(super) struct Template {
 /// The goals for a work tree.
 pub(super) fn goals(
     gates: &Gates,
+    modes: Option<&Merged>,
     language: Option<Language>,
     work: &SafeDir,
 ) -> Result<Template, ScaffoldError> {
-    of(gates, language, detect::detect(work, &[]).proposals, work.path())
+    let found = detect::detect(work, &[]).proposals;
+    match modes {
+        Some(modes) => of_modes(gates, modes, language, found, work.path()),
+        None => of(gates, language, found, work.path()),
+    }
 }
 
 /// Refuses what could not be asked for where nothing is yet.
 pub(super) fn of_nothing(
     gates: &Gates,
+    modes: Option<&Merged>,
     language: Option<Language>,
     path: &Path,
 ) -> Result<(), ScaffoldError> {
-    of(gates, language, Vec::new(), path).map(drop)
+    let template = match modes {
+        Some(modes) => of_modes(gates, modes, language, Vec::new(), path),
+        None => of(gates, language, Vec::new(), path),
+    };
+    template.map(drop)
 }
 
 /// Whether goals that were accepted have no gate but those of the template, or of `text`.
@@ -96,17 +106,71 @@ fn of(
         Gates::Detected => (if found.is_empty() { usual } else { found }, Vec::new()),
     };
     if asked.is_empty() {
-        let message = format!("no manifest of a known stack was found in {}", shown(path));
-        let hint = "name the command that runs the tests: `--test CMD`";
-        return Err(ScaffoldError::refused(exit::NEGATIVE, message, hint));
+        return Err(nothing_found(path));
     }
     let text = goals_with_gates(&detect::entries(&asked), &detect::commented(&others));
-    load::load_goals(&text, 2, &CHECK_NAMES).map_err(|error| {
-        let told: Vec<_> = error.problems().iter().map(|problem| problem.message.as_str()).collect();
-        ScaffoldError::option(gates.option(), told.join("; "))
-    })?;
+    checked(&text, gates.option())?;
     let note = Some(told(&asked));
     Ok(Template { text, note, asked: asked.into_iter().map(|gate| gate.cmd).collect() })
+}
+
+fn nothing_found(path: &Path) -> ScaffoldError {
+    let message = format!("no manifest of a known stack was found in {}", shown(path));
+    let hint = "name the command that runs the tests: `--test CMD`";
+    ScaffoldError::refused(exit::NEGATIVE, message, hint)
+}
+
+/// Refuses goals that would not load.
+fn checked(text: &str, option: &str) -> Result<(), ScaffoldError> {
+    load::load_goals(text, 2, &CHECK_NAMES).map(drop).map_err(|error| {
+        let told: Vec<_> = error.problems().iter().map(|problem| problem.message.as_str()).collect();
+        ScaffoldError::option(option, told.join("; "))
+    })
+}
+
+/// The goals of modes, behind the gates of the project itself: those that were asked for, and the tests where a
+/// mode wants them. A gate that was asked for takes the place of a mode's with the same id, and no other does.
+fn of_modes(
+    gates: &Gates,
+    modes: &Merged,
+    language: Option<Language>,
+    found: Vec<Proposal>,
+    path: &Path,
+) -> Result<Template, ScaffoldError> {
+    let usual = language.map(detect::usual).unwrap_or_default();
+    let is_of_mode = |id: &str| modes.goals.iter().any(|(_, goal)| goal.id.as_str() == id);
+    let mut asked = match gates {
+        Gates::Tests(cmd) => vec![tests(cmd, found.iter().chain(&usual))?],
+        Gates::Detected if found.is_empty() && usual.is_empty() => return Err(nothing_found(path)),
+        Gates::Detected => {
+            if found.is_empty() {
+                usual
+            } else {
+                found
+            }
+        }
+        Gates::Placeholder if !modes.tests => Vec::new(),
+        Gates::Placeholder => {
+            found.into_iter().chain(usual).filter(|gate| gate.id == TESTS).take(1).collect()
+        }
+    };
+    let replaced: Vec<String> = match gates {
+        Gates::Tests(_) => asked.iter().map(|gate| gate.id.clone()).collect(),
+        Gates::Placeholder | Gates::Detected => Vec::new(),
+    };
+    asked.retain(|gate| replaced.contains(&gate.id) || !is_of_mode(&gate.id));
+    if asked.is_empty() && modes.tests && !is_of_mode(TESTS) {
+        let message =
+            format!("the tests are a gate of these modes, and {} does not say how they are run", shown(path));
+        let hint = "name the command: `--test CMD`";
+        return Err(ScaffoldError::refused(exit::NEGATIVE, message, hint));
+    }
+    let text = goals_with_modes(&detect::entries(&asked), &modes.text(&replaced));
+    checked(&text, "modes")?;
+    let names: Vec<String> = modes.applied.iter().map(|mode| format!("`{}`", mode.name)).collect();
+    let more = if asked.is_empty() { String::new() } else { format!("; {}", told(&asked)) };
+    let note = format!("goals.yaml has the goals of {}{more}", names.join(", "));
+    Ok(Template { text, note: Some(note), asked: asked.into_iter().map(|gate| gate.cmd).collect() })
 }
 
 /// The gate that runs the operator's command. Where it is one that is proposed, it is judged as that is.

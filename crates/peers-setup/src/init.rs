@@ -9,10 +9,11 @@ use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::command::Step;
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, exit, limits};
-use peers_modes::{CONFIG, goals_with_task, hooks, key, setup};
+use peers_modes::{CONFIG, Merged, config_with_budget, goals_with_task, hooks, key, setup};
 use peers_place::anchor::{self, BASELINE, Tagged};
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_store::accept::{self, Accepted};
+use peers_store::contracts::Frozen;
 use peers_store::layout::peers;
 use peers_store::layout::store::{JOURNAL, PROJECT};
 use peers_store::load::{self, Source};
@@ -27,12 +28,13 @@ use peers_sys::term;
 use super::backup::{self, Extent};
 use super::detect::Language;
 use super::error::{quoted, shown};
+use super::frozen::Planned;
 use super::gates::{self, Gates, Template};
 use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{Agents, PeerSetting, configure};
-use super::{ScaffoldError, codex, target, task};
+use super::{ScaffoldError, codex, modes, target, task};
 
 const HOOKS: &str = "hooks";
 
@@ -64,10 +66,14 @@ pub struct InitOptions {
     pub language: Option<Language>,
     /// What the goals that are laid down ask for.
     pub gates: Gates,
+    /// Modes whose goals are laid down in place of the template's, as they stand on the command line.
+    pub modes: Option<Vec<String>>,
     /// The tools of the peers in a new configuration.
     pub agents: Agents,
     /// What the agents are to do: written into `TASK.md` and committed, with a review of it among the goals.
     pub task: Option<String>,
+    /// The plan that is committed as `PLAN.md`, and frozen in the trusted store with its commands.
+    pub plan: Option<Planned>,
     /// Ignore `.peers/` without a commit.
     pub no_commit: bool,
     /// Written into the entries of peers in the configuration.
@@ -84,9 +90,23 @@ pub struct InitOptions {
 pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldError> {
     let top = target::admitted(&options.target, env)?;
     let repo = target::repository(&top)?;
+    let modes = modes::merged(
+        options.modes.as_deref(),
+        options.language,
+        SafeDir::open_shared(&top).ok().as_ref(),
+        env,
+    )?;
     let mut site = Site::look(options, Place::locate(&top, env)?, repo)?;
+    if let Some((merged, notes)) = modes {
+        site.proposed.extend(notes);
+        site.modes = Some(merged);
+    }
     if let Some(task) = &options.task {
         task::refuse_other(&site.work, task)?;
+    }
+    if let Some(plan) = &options.plan {
+        plan.refuse_other(&site.work, site.cloned || options.no_commit)?;
+        site.frozen = Some(plan.collect(site.repo.as_ref().ok())?);
     }
     let agents = match &options.agents {
         // Where one stays, nothing was asked for.
@@ -97,13 +117,13 @@ pub fn init(options: &InitOptions, env: &Env) -> Result<InitReport, ScaffoldErro
         let accepted = site.accepted_bytes[0].as_deref();
         site.configured = Some(configure(accepted, &agents, &options.settings)?);
     }
-    site.template = gates::goals(&options.gates, options.language, &site.work)?;
+    site.template = gates::goals(&options.gates, site.modes.as_ref(), options.language, &site.work)?;
     site.propose(env)?;
     site.refuse_other(options)?;
     if options.task.is_some() {
         site.template.text = goals_with_task(&site.template.text);
     }
-    if !site.template.asked.is_empty() {
+    if !site.template.asked.is_empty() || site.modes.is_some() {
         site.refuse_other_goals(options)?;
     }
     site.lay_down(options, env, clock::now())
@@ -134,6 +154,10 @@ struct Site {
     proposed: Vec<String>,
     /// The goals of a new file.
     template: Template,
+    /// The modes that they are of.
+    modes: Option<Merged>,
+    /// What is to be frozen of a plan.
+    frozen: Option<Frozen>,
     /// What of the acceptance cannot be read, for people.
     lost: Vec<String>,
     /// An `init` got as far as the store, nothing was ever accepted, and nothing ran: what lies there and is
@@ -289,6 +313,8 @@ impl Site {
             configured: None,
             proposed: Vec::new(),
             template: Template::default(),
+            modes: None,
+            frozen: None,
             lost,
             unfinished,
             extent,
@@ -316,6 +342,10 @@ impl Site {
             self.configured = Some(text);
             self.proposed.push(said);
         }
+        if let Some(modes) = &self.modes {
+            let base = self.configured.as_deref().unwrap_or(CONFIG);
+            self.configured = Some(config_with_budget(base, modes.budget));
+        }
         let commands: Vec<&str> = self.template.asked.iter().map(String::as_str).collect();
         if commands.is_empty() {
             return Ok(());
@@ -336,8 +366,8 @@ impl Site {
     /// Refuses gates that would not get into goals that stay, or would be put in place of gates that were accepted.
     fn refuse_other_goals(&self, options: &InitOptions) -> Result<(), ScaffoldError> {
         let text = &self.template.text;
-        let refuse =
-            |why: &str| Err(ScaffoldError::option(options.gates.option(), format!("goals.yaml {why}")));
+        let option = if self.modes.is_some() { "modes" } else { options.gates.option() };
+        let refuse = |why: &str| Err(ScaffoldError::option(option, format!("goals.yaml {why}")));
         match (self.there(peers::GOALS)?, &self.accepted_bytes[1]) {
             (Some(bytes), _) if !(self.unfinished && bytes == text.as_bytes()) => {
                 refuse("exists and is kept; add the gate there")
@@ -417,6 +447,9 @@ impl Site {
         if let Some(note) = note.filter(|_| !goals.kept && goals.bytes == text.as_bytes()) {
             steps.note(note);
         }
+        if let Some(modes) = self.modes.as_ref().filter(|_| !goals.kept) {
+            self.refresh(peers::MODES_APPLIED, &modes::applied(modes, now), &mut steps)?;
+        }
         let config_now = self.with_driver(&config, options.driver, &mut steps)?;
         self.accept(&goals, &config, &config_now, (env, now), &mut steps)?;
         let hooks = self.hooks(options.driver, &mut steps)?;
@@ -430,6 +463,12 @@ impl Site {
         };
         if let Some(task) = &options.task {
             task::lay_down(&self.work, repo, task, (now, options.no_commit), &mut steps)?;
+        }
+        if let (Some(plan), Some(frozen)) = (&options.plan, &self.frozen) {
+            plan.lay_down(&self.work, repo, now, &mut steps)?;
+            let what = "PLAN.md and its commands, frozen in the trusted store";
+            let by = peers_place::operator::name(env);
+            steps.act(Action::Accept, what, || plan.freeze(&self.place, frozen, &by))?;
         }
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;
@@ -598,7 +637,9 @@ impl Site {
     ) -> Result<Laid, ScaffoldError> {
         let configured = match name {
             peers::CONFIG => self.configured.as_ref(),
-            _ => Some(&self.template.text).filter(|_| !self.template.asked.is_empty()),
+            _ => {
+                Some(&self.template.text).filter(|_| !self.template.asked.is_empty() || self.modes.is_some())
+            }
         };
         if let Some(bytes) = self.there(name)? {
             let laid = configured.map_or(template, String::as_str);
@@ -675,7 +716,12 @@ impl Site {
         steps.act(Action::Accept, "goals.yaml and config.yaml", || {
             if let Some(store) = &self.store {
                 let mut disk = FsDisk::new(store.try_clone()?, None);
-                accept::write(&mut disk, &goals.bytes, config_now, now, &by, Some("peers init"))?;
+                let modes = self.modes.as_ref().filter(|_| !goals.kept).map(|modes| accept::NewModes {
+                    modes: modes.applied.clone(),
+                    files: modes.files.clone(),
+                });
+                let files = (goals.bytes.as_slice(), config_now);
+                accept::write_with(&mut disk, files, (now, &by, Some("peers init")), modes)?;
             }
             Ok(())
         })

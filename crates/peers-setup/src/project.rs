@@ -29,6 +29,7 @@ use self::aside::Aside;
 use self::fill::Filler;
 use self::site::{Git, Site};
 use super::detect::Language;
+use super::frozen::Planned;
 use super::report::InitReport;
 use super::settings::{Agents, PeerSetting};
 use super::{Existing, Gates, ScaffoldError, fault};
@@ -47,6 +48,10 @@ pub struct ProjectOptions {
     pub spec: Option<String>,
     /// A file with a plan.
     pub plan: Option<PathBuf>,
+    /// What the acceptance command of the plan said at the base, for the record of what is frozen.
+    pub at_base: String,
+    /// The plan as it was read; filled in by [`create`].
+    pub planned: Option<Planned>,
     /// Names of modes, as they stand on the command line.
     pub modes: Option<Vec<String>>,
     /// Written into the configuration.
@@ -117,7 +122,8 @@ pub fn create(
     notices: &mut dyn FnMut(Notice),
 ) -> Result<Created, ScaffoldError> {
     let asked = asked::check(options, env)?;
-    let site = site::look(options, asked.spec.as_deref(), env)?;
+    let options = &ProjectOptions { planned: asked.planned.clone(), ..options.clone() };
+    let site = site::look(options, &asked, env)?;
     let mut filler = Filler::new(asked, env, notices);
     match site {
         Site::New { parent, name, path } => {

@@ -1,10 +1,13 @@
 //! What the operator accepted: the digests, and the bytes behind them.
 
+use std::collections::BTreeMap;
+
 use peers_model::record::Digests;
-use peers_model::{Timestamp, limits};
+use peers_model::{GoalId, Timestamp, limits};
 use peers_sys::digest::sha256_hex;
 use serde::{Deserialize, Serialize};
 
+use crate::contracts::Pins;
 use crate::disk::{Area, Disk};
 use crate::store::StoreError;
 use crate::{json, layout};
@@ -26,6 +29,59 @@ pub struct Accepted {
     pub by: String,
     /// Why.
     pub note: Option<String>,
+    /// The modes that the goals were made from, what is required first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<AcceptedMode>,
+    /// What of a plan is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contracts: Option<Pins>,
+}
+
+/// A mode as it was when its goals were accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedMode {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: u32,
+    /// The digest of its files.
+    pub sha256: String,
+    /// Its gates: one that is dropped or changed is accepted with a note alone.
+    pub gates: Vec<GoalId>,
+    /// All of its files, where its gates may need some; they lie below [`layout::store::ACCEPTED_MODES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// Modes to accept.
+#[derive(Debug, Clone, Default)]
+pub struct NewModes {
+    /// The modes, what is required first.
+    pub modes: Vec<AcceptedMode>,
+    /// The bytes of the files that they name, by mode and path.
+    pub files: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+}
+
+fn of_mode(mode: &str, file: &str) -> String {
+    format!("{}/{mode}/{file}", layout::store::ACCEPTED_MODES)
+}
+
+/// The files of a mode as they were accepted. Whether they still are is for the reader of the digest to say.
+///
+/// # Errors
+/// [`StoreError`], also where one is gone.
+pub fn read_mode<D: Disk>(
+    disk: &mut D,
+    mode: &AcceptedMode,
+) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+    let mut files = BTreeMap::new();
+    for file in &mode.files {
+        let path = of_mode(&mode.name, file);
+        let bytes = disk.read(Area::Store, &path, limits::STORE_FILE)?;
+        let gone = || StoreError::File { path, what: "is missing".to_owned(), remedy: None };
+        files.insert(file.clone(), bytes.ok_or_else(gone)?);
+    }
+    Ok(files)
 }
 
 /// The digests of a pair of files.
@@ -82,7 +138,7 @@ pub fn sound<D: Disk>(disk: &mut D) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Accepts these bytes. The digests come last, so that a crash leaves the old acceptance in force. A file of
+/// Accepts these bytes; the modes stay those that were accepted before. The digests come last, so that a crash leaves the old acceptance in force. A file of
 /// an old acceptance that cannot be read is kept aside.
 ///
 /// # Errors
@@ -95,10 +151,36 @@ pub fn write<D: Disk>(
     by: &str,
     note: Option<&str>,
 ) -> Result<Accepted, StoreError> {
-    match read(disk) {
-        Ok(_) => {}
+    write_with(disk, (goals, config), (at, by, note), None)
+}
+
+/// [`write`] with the modes that the goals were made from.
+///
+/// # Errors
+/// As there.
+pub fn write_with<D: Disk>(
+    disk: &mut D,
+    (goals, config): (&[u8], &[u8]),
+    (at, by, note): (Timestamp, &str, Option<&str>),
+    modes: Option<NewModes>,
+) -> Result<Accepted, StoreError> {
+    let before = match read(disk) {
+        Ok(before) => before,
         Err(error @ StoreError::Newer { .. }) => return Err(error),
-        Err(_damaged) => keep_aside(disk, layout::store::ACCEPTED)?,
+        Err(_damaged) => {
+            keep_aside(disk, layout::store::ACCEPTED)?;
+            None
+        }
+    };
+    let contracts = before.as_ref().and_then(|before| before.contracts.clone());
+    let NewModes { modes, files } = modes.unwrap_or_else(|| NewModes {
+        modes: before.map(|before| before.modes).unwrap_or_default(),
+        files: BTreeMap::new(),
+    });
+    for (mode, files) in &files {
+        for (file, bytes) in files {
+            disk.publish(Area::Store, &of_mode(mode, file), bytes, true)?;
+        }
     }
     for (name, bytes) in [(layout::peers::GOALS, goals), (layout::peers::CONFIG, config)] {
         let path = format!("{}/{name}", layout::store::ACCEPTED_DIR);
@@ -114,14 +196,29 @@ pub fn write<D: Disk>(
         at,
         by: by.to_owned(),
         note: note.map(str::to_owned),
+        modes,
+        contracts,
     };
-    let bytes = serde_json::to_vec_pretty(&accepted).map_err(|e| StoreError::File {
+    publish(disk, &accepted)?;
+    Ok(accepted)
+}
+
+/// Pins what is frozen of a plan, beside what was accepted.
+pub(crate) fn pin<D: Disk>(disk: &mut D, pins: Pins) -> Result<(), StoreError> {
+    let Some(accepted) = read(disk)? else {
+        let what = "is missing, so nothing can be frozen beside it".to_owned();
+        return Err(StoreError::File { path: layout::store::ACCEPTED.into(), what, remedy: Some(REMEDY) });
+    };
+    publish(disk, &Accepted { contracts: Some(pins), ..accepted })
+}
+
+fn publish<D: Disk>(disk: &mut D, accepted: &Accepted) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec_pretty(accepted).map_err(|e| StoreError::File {
         path: layout::store::ACCEPTED.into(),
         what: format!("cannot be written: {e}"),
         remedy: None,
     })?;
-    disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?;
-    Ok(accepted)
+    Ok(disk.publish(Area::Store, layout::store::ACCEPTED, &bytes, true)?)
 }
 
 fn keep_aside<D: Disk>(disk: &mut D, path: &str) -> Result<(), StoreError> {

@@ -100,6 +100,14 @@ pub trait Disk {
     /// Unsafe file or I/O; the old content is intact then.
     fn publish(&mut self, area: Area, path: &str, bytes: &[u8], sync: bool) -> Result<(), DiskError>;
 
+    /// Replaces the whole file, for readers alone: as [`Disk::publish`] without `sync`, and nobody may write it.
+    ///
+    /// # Errors
+    /// As [`Disk::publish`].
+    fn publish_read_only(&mut self, area: Area, path: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        self.publish(area, path, bytes, false)
+    }
+
     /// Appends in one write. Not durable until [`Disk::sync`]. On error the file has its old length,
     /// as far as the disk allows.
     ///

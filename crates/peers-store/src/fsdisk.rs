@@ -156,6 +156,13 @@ impl Disk for FsDisk {
         if sync { parent.publish(name, bytes) } else { parent.publish_unsynced(name, bytes) }.map_err(fail)
     }
 
+    fn publish_read_only(&mut self, area: Area, path: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        self.forget(area, path);
+        let fail = |e: FileError| convert(&e, "write", area, path);
+        let (parent, name) = self.need(area, "write", path)?.create_parent_of(path).map_err(fail)?;
+        parent.publish_as(name, bytes, 0o444).map_err(fail)
+    }
+
     fn append(&mut self, area: Area, path: &str, bytes: &[u8]) -> Result<(), DiskError> {
         // A handle whose file was moved away or replaced must not be written on.
         let now = self.fingerprint(area, path)?;

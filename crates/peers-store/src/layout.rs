@@ -1,5 +1,8 @@
 //! Every path name, in one place. All are relative to their [`Area`](crate::Area).
 
+/// The control directory of a repository.
+pub(crate) const PEERS_DIR: &str = ".peers";
+
 /// Below the trusted store.
 pub mod store {
     /// Directory of journal segments.
@@ -10,6 +13,10 @@ pub mod store {
     pub const ACCEPTED: &str = "accepted.json";
     /// The accepted bytes.
     pub const ACCEPTED_DIR: &str = "accepted";
+    /// The files of accepted modes that have some for their gates.
+    pub const ACCEPTED_MODES: &str = "accepted/modes";
+    /// The frozen plan and its commands.
+    pub const CONTRACTS: &str = "contracts";
     /// Which repository this is.
     pub const PROJECT: &str = "project.json";
     /// Run records.
@@ -20,6 +27,8 @@ pub mod store {
     pub const EDITS: &str = "edits";
     /// Green answers of gates that outlive a process.
     pub const VERDICTS: &str = "verdicts.json";
+    /// What planted faults showed of the gates.
+    pub const PLANTED: &str = "gates-test.json";
     /// Settings of build tools, as they were when the run began.
     pub const TOOL_HOMES: &str = "tool-homes.json";
     /// How many bugs were open when a loop last looked.
@@ -40,6 +49,8 @@ pub mod peers {
     pub const CONFIG: &str = "config.yaml";
     /// Goals.
     pub const GOALS: &str = "goals.yaml";
+    /// The modes that the goals were made from, for people.
+    pub const MODES_APPLIED: &str = "modes-applied.txt";
     /// Projection of the state.
     pub const STATE: &str = "state.json";
     /// Mirror of the journal.
@@ -64,6 +75,10 @@ pub mod peers {
     pub const REPORT: &str = "REPORT.md";
     /// The verification.
     pub const VERIFY: &str = "VERIFY.md";
+    /// Copy of the frozen plan, for readers.
+    pub const PLAN_ORIGINAL: &str = "PLAN.original.md";
+    /// Copies of the frozen commands and files, for readers.
+    pub const CONTRACTS: &str = "contracts";
     /// What editors complete the operator's files from.
     pub const SCHEMA: &str = "schema";
 

@@ -115,7 +115,7 @@ fn goals(id: &str) -> Value {
     }
     let check = schema.pointer_mut("/properties/goals/anyOf/0/items/properties/check/anyOf/0");
     if let Some(check) = check.and_then(Value::as_object_mut) {
-        check.insert("enum".to_owned(), json!(CHECK_NAMES));
+        check.insert("enum".to_owned(), json!(CHECK_NAMES.as_slice()));
     }
     schema
 }

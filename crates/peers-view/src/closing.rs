@@ -6,7 +6,7 @@ use peers_model::outcome::{BudgetKind, StopReason};
 use peers_sys::term;
 
 use crate::advice::{self, Spelling};
-use crate::converge::unproved;
+use crate::converge::{planted_words, unproved};
 use crate::liveness::Liveness;
 use crate::loopview::LoopView;
 use crate::notable::{HookRow, LOOK, WeakenedRow};
@@ -98,7 +98,8 @@ pub fn closing(view: &LoopView) -> Vec<String> {
     let complete =
         matches!(view.liveness.value(), Some(Liveness::Stopped { reason: StopReason::Complete, .. }));
     let mut lines = if complete {
-        view.core.value().and_then(|core| unproved(&core.converge)).into_iter().collect()
+        let unproved = view.core.value().and_then(|core| unproved(&core.converge));
+        unproved.into_iter().chain(view.planted.as_ref().map(planted_words)).collect()
     } else {
         missing_lines(&missing(view), &view.spelling)
     };

@@ -3,6 +3,7 @@
 use peers_core::converge::{has_real_gate, skeptic_passed};
 use peers_core::state::State;
 use peers_model::GoalId;
+use peers_store::planted::Planted;
 use serde::Serialize;
 
 use crate::facts::Here;
@@ -28,6 +29,11 @@ pub struct ConvergeView {
     pub skeptic_attempts: u32,
     /// It got nowhere for half of the ticks after which it stops.
     pub standstill: Option<StandstillView>,
+}
+
+/// What planted faults showed of the gates, for people.
+pub(crate) fn planted_words(planted: &Planted) -> String {
+    format!("the gates noticed {} of {} planted here", planted.noticed, words::count(planted.judged, "fault"))
 }
 
 /// A loop that gets nowhere.

@@ -498,7 +498,7 @@ pub(crate) fn seen_words(seen: &CommitsSeen) -> String {
 }
 
 pub(crate) fn operator_words(op: &OperatorOp) -> String {
-    use peers_model::record::AckTarget;
+    use peers_model::record::{AckTarget, ContractAct, ContractRecord};
     match op {
         OperatorOp::Accepted { note, .. } => match note {
             Some(note) => format!("accepted goals and config: {note}"),
@@ -533,5 +533,16 @@ pub(crate) fn operator_words(op: &OperatorOp) -> String {
             format!("moves {} from {} to {}", what.branch, what.from.short(), what.to.short())
         }
         OperatorOp::Moved => "moved it, or left it where it was".to_owned(),
+        OperatorOp::Contract(act) => {
+            let ContractRecord { contract, reason, change, state: _ } = act;
+            let step = change.get("step").map(|step| format!(" {step}")).unwrap_or_default();
+            let did = match contract {
+                ContractAct::Init => "froze the plan and its commands",
+                ContractAct::Amend => "amended a frozen command",
+                ContractAct::AckBlock => "acknowledged the blocked",
+                ContractAct::Unblock => "withdrew the acknowledgement of",
+            };
+            format!("{did}{step}: {reason}")
+        }
     }
 }

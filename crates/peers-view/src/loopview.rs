@@ -2,6 +2,7 @@
 
 use peers_model::config::Config;
 use peers_model::{PeerName, Timestamp, exit};
+use peers_store::planted::Planted;
 use peers_store::project::Project;
 use peers_store::runs::RunRecord;
 use serde::Serialize;
@@ -51,6 +52,8 @@ pub struct LoopView {
     pub landed: Option<LandedRow>,
     /// The newest run was undone since.
     pub undone: Option<UndoneRow>,
+    /// What planted faults showed of the gates at the commit of HEAD.
+    pub planted: Option<Planted>,
     /// What the operator's files say, and whether they are accepted.
     pub setup: Setup,
     /// The directory that was asked about.

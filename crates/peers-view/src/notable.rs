@@ -306,7 +306,8 @@ impl Collector {
             | OperatorOp::Resumed
             | OperatorOp::StoreAttached { .. }
             | OperatorOp::Moving(_)
-            | OperatorOp::Moved => {}
+            | OperatorOp::Moved
+            | OperatorOp::Contract(_) => {}
         }
     }
 

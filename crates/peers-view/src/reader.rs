@@ -10,7 +10,7 @@ use peers_model::command::Step;
 use peers_model::record::MoveKind;
 use peers_model::{PeerName, RunId, Timestamp};
 use peers_store::runs::RunRecord;
-use peers_store::{Disk, project};
+use peers_store::{Disk, planted, project};
 
 use crate::advice::{self, Attention, Facts, Spelling};
 use crate::asked::Asked;
@@ -56,6 +56,9 @@ impl LoopView {
         let (landed, undone) = since(reader.journal.notable.value(), &runs);
         let decided = landed.is_some() || undone.is_some();
         let mut view = Self { project, landed, undone, ..reader.view(asked, &runs, asked.heard) };
+        let head = view.core.value().and_then(|core| core.head.as_ref());
+        let planted = planted::read(disk).ok().flatten();
+        view.planted = planted.filter(|planted| Some(&planted.head) == head);
         reader.alerts(asked, &runs, &view, &mut alerts);
         view.alerts = alerts;
         if let Some(core) = match &mut view.core {
@@ -160,6 +163,7 @@ impl LoopReader {
             notable: journal.notable.clone(),
             landed: None,
             undone: None,
+            planted: None,
             setup: files.setup.clone(),
             here: asked.here.clone(),
             gone: asked.gone,

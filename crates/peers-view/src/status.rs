@@ -6,7 +6,7 @@ use peers_model::Timestamp;
 
 use crate::advice::Attention;
 use crate::closing::{self, next_step};
-use crate::converge::unproved;
+use crate::converge::{planted_words, unproved};
 use crate::gates::GateRow;
 use crate::json;
 use crate::live::{Stamp, live_words};
@@ -162,7 +162,7 @@ fn body(page: &mut Page, view: &LoopView, core: &Core) {
     }
     let turn = core.turn.as_ref().map(|peer| format!("; {peer} is next")).filter(|_| core.open.is_none());
     page.field("ticks", Tone::Plain, format!("{}{}", core.ticks, turn.unwrap_or_default()));
-    converge(page, core);
+    converge(page, view, core);
     gates(page, core);
     reviews(page, core);
     peers(page, view, core);
@@ -192,7 +192,7 @@ pub(crate) fn excluded(core: &Core) -> Option<String> {
     (!core.excluded.is_empty()).then(|| words::list_of(&core.excluded, DIRTY, total))
 }
 
-fn converge(page: &mut Page, core: &Core) {
+fn converge(page: &mut Page, view: &LoopView, core: &Core) {
     if core.converge.complete {
         page.field("complete", Tone::Good, "nothing is missing");
     } else {
@@ -205,6 +205,9 @@ fn converge(page: &mut Page, core: &Core) {
     }
     if let Some(standstill) = core.converge.standstill {
         page.field("progress", Tone::Care, standstill.words());
+    }
+    if let Some(planted) = &view.planted {
+        page.say(format!("  {}", planted_words(planted)));
     }
     if let Some(unproved) = unproved(&core.converge) {
         page.say(format!("  {unproved}"));

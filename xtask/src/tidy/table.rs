@@ -133,7 +133,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-modes",
         ring: Ring::Product(3),
-        uses: &["peers-model", "peers-sys"],
+        uses: &["peers-model", "peers-sys", "peers-store"],
         third_party: ThirdParty::Never(&["git2", "tokio"]),
         may: &[Ambient],
     },
@@ -210,6 +210,7 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &[
             "peers-model",
             "peers-core",
+            "peers-code",
             "peers-tools",
             "peers-sys",
             "peers-git",
@@ -233,6 +234,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-checks",
             "peers-view",
             "peers-place",
+            "peers-modes",
             "peers-setup",
             "peers-run",
             "peers-acts",

@@ -1,5 +1,7 @@
 //! `three-class`: what a source file does is tested where it works, at its edges, and where it fails (`modes.md` §3.1).
 
+mod delta;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_code::{Import, Language, Test, module_name};
@@ -14,7 +16,12 @@ pub(crate) const CHECK: Check = Check {
     name: check::THREE_CLASS.name,
     about: "Each source file has tests of the happy path, of edges, and of failures",
     args: check::THREE_CLASS.args,
-    run: |cx, args| judge(cx, args.number(&check::THREE_CLASS, "min-lines")).unwrap_or_else(Report::from),
+    run: |cx, args| {
+        if args.is_asked("delta") {
+            return delta::run(cx);
+        }
+        judge(cx, args.number(&check::THREE_CLASS, "min-lines")).unwrap_or_else(Report::from)
+    },
 };
 
 /// What a test is about.
@@ -26,6 +33,9 @@ enum Class {
 }
 
 const CLASSES: [(Class, &str); 3] = [(Class::Happy, "happy"), (Class::Edge, "edge"), (Class::Sad, "sad")];
+
+/// Letters of a name that means one thing.
+const SAYING: usize = 4;
 
 const HAPPY: [&str; 30] = [
     "happy",
@@ -108,6 +118,14 @@ const SAD: [&str; 24] = [
     "illegal",
 ];
 
+/// A source file as far as it matters here.
+struct SourceFile {
+    /// Its lines, without those of tests in it.
+    lines: usize,
+    /// The names of what it defines; where it only adds to what others define, all that it names.
+    names: BTreeSet<String>,
+}
+
 /// A test file, or the tests in a source.
 struct TestFile {
     /// The stem of its name, without what makes it a test.
@@ -116,12 +134,20 @@ struct TestFile {
     tests: Vec<(BTreeSet<Class>, Vec<String>)>,
     /// Classes that a comment claims: `kind: edge, sad`.
     claimed: BTreeSet<Class>,
+    /// All words of it.
+    words: BTreeSet<String>,
 }
 
 fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
     let sources = scan(cx, Which::Sources, &|_, source| {
         let inside = source.tests().0.iter().map(|test| test.end - test.line + 1).sum::<usize>();
-        source.text().lines().count().saturating_sub(inside)
+        let symbols = source.symbols();
+        let names = symbols.iter().flat_map(|symbol| symbol.path.split('.'));
+        let names: BTreeSet<String> = names.filter(|name| name.len() >= SAYING).map(str::to_owned).collect();
+        SourceFile {
+            lines: source.text().lines().count().saturating_sub(inside),
+            names: if symbols.is_empty() { identifiers(source.text()) } else { names },
+        }
     })?;
     let files = sources.files();
     if let Some(report) = nothing_to_scan(cx, files) {
@@ -129,12 +155,12 @@ fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
     }
     let tests = scan(cx, Which::Tests, &|path, source| test_file(path, source))?;
     let mut findings = Vec::new();
-    for (path, lines) in sources.found.iter().filter(|(_, lines)| *lines >= least) {
+    for (path, source) in sources.found.iter().filter(|(_, source)| source.lines >= least) {
         let name = path.rsplit('/').next().unwrap_or(path);
         if name.starts_with('_') && !name.starts_with("__init__") {
             continue;
         }
-        findings.extend(defect(path, *lines, &tests.found));
+        findings.extend(defect(path, source, &tests.found));
     }
     let mut unreadable = sources.unreadable;
     unreadable.extend(tests.unreadable);
@@ -143,10 +169,19 @@ fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
     Ok(report)
 }
 
-fn defect(path: &str, lines: usize, tests: &[(String, TestFile)]) -> Option<Finding> {
-    let about = tests.iter().filter(|(test, file)| is_about(path, test, file));
+fn defect(path: &str, source: &SourceFile, tests: &[(String, TestFile)]) -> Option<Finding> {
+    let mut about: Vec<&TestFile> =
+        tests.iter().filter(|(test, file)| is_about(path, test, file)).map(|(_, file)| file).collect();
+    if about.iter().all(|file| file.tests.is_empty()) {
+        // What a package passes on is tested by its name, through the package.
+        about = tests
+            .iter()
+            .map(|(_, file)| file)
+            .filter(|file| !file.words.is_disjoint(&source.names))
+            .collect();
+    }
     let (mut by_class, mut any) = (BTreeMap::<Class, BTreeSet<&[String]>>::new(), false);
-    for (_, file) in about {
+    for file in about {
         any |= !file.tests.is_empty();
         for (classes, asserts) in &file.tests {
             for class in classes {
@@ -159,7 +194,7 @@ fn defect(path: &str, lines: usize, tests: &[(String, TestFile)]) -> Option<Find
         }
     }
     if !any {
-        let what = format!("{lines} lines, and no test is about them");
+        let what = format!("{} lines, and no test is about them", source.lines);
         return Some(Finding::at(path, None, "no-tests", &what, None));
     }
     let missing: Vec<&str> =
@@ -198,7 +233,7 @@ fn is_about(path: &str, test: &str, file: &TestFile) -> bool {
 }
 
 fn imports(import: &Import, module: &str, stem: &str) -> bool {
-    let last = import.module.rsplit(['.', '/', ':']).find(|part| !part.is_empty()).unwrap_or_default();
+    let last = import.module.rsplit(['.', '/', ':']).find(|part| !part.is_empty()).unwrap_or("index");
     let dotted = import.module.replace("::", ".").replace('/', ".");
     last == stem
         || module.ends_with(dotted.trim_matches('.')) && !dotted.trim_matches('.').is_empty()
@@ -220,7 +255,13 @@ fn test_file(path: &str, source: &peers_code::Source<'_>) -> TestFile {
             .map(|test| (classes(&test), test.asserts))
             .collect(),
         claimed,
+        words: identifiers(source.text()),
     }
+}
+
+fn identifiers(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| word.len() >= SAYING).map(str::to_owned).collect()
 }
 
 /// The classes of a comment `kind: edge, sad`.

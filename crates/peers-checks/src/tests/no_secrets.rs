@@ -38,6 +38,16 @@ fn row_16_a_link_and_a_file_that_is_too_large_fail() {
     assert_eq!(kinds, ["too-large", "link"]);
     let outcome = world.check_with("no-secrets", &["--max-bytes", "4000000"]);
     assert_eq!(outcome.report.findings.len(), 1);
+    // What a link leads to within the commit is looked at there.
+    let links = ["a.txt", "../repo/a.txt", "gone.txt", "sub/../a.txt", "sub", "link", "./a.txt", "../../etc"];
+    world.commit("sub", &[("sub/c.txt", "c\n")]);
+    for (n, target) in links.iter().enumerate() {
+        std::os::unix::fs::symlink(target, world.work.join(format!("link{n}"))).unwrap();
+    }
+    world.commit("links", &[]);
+    let report = world.check_with("no-secrets", &["--max-bytes", "4000000"]).report;
+    let bad: Vec<&str> = report.findings.iter().map(|found| found.path.as_str()).collect();
+    assert_eq!(bad, ["link", "link1", "link2", "link5", "link7"]);
 }
 
 #[test]

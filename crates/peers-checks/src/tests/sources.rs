@@ -199,6 +199,19 @@ fn row_08_a_test_that_imports_the_module_may_say_what_it_is_about() {
 }
 
 #[test]
+fn what_a_package_passes_on_is_tested_by_its_name() {
+    let body = "    let a = 1;\n".repeat(60);
+    let source = format!("impl Display for Version {{\n  fn fmt(&self) {{\n{body}  }}\n}}\n");
+    let tests = "use x::Version;\n#[test]\nfn one() { assert!(Version(1)); }\n#[test]\nfn empty() { assert!(Version(2)); }\n#[test]\nfn fails() { assert!(Version(3).is_err()); }\n";
+    let files = |tests| [("src/display.rs", source.as_str()), ("tests/all.rs", tests)];
+    assert_eq!(check("three-class", &[], &files(tests)).report.verdict, PASS);
+    assert_eq!(check("three-class", &[], &files(&tests.replace("Version", "Other"))).report.verdict, FAIL);
+    let index = format!("module.exports = function () {{\n{}}};\n", "  f();\n".repeat(60));
+    let tests = "var parse = require('../');\ntest('one', t => { t.equal(parse(1), 1); });\ntest('empty', t => { t.equal(parse(2), 1); });\ntest('fails', t => { t.throws(() => parse(3)); });\n";
+    assert_eq!(check("three-class", &[], &[("index.js", &index), ("test/a.js", tests)]).report.verdict, PASS);
+}
+
+#[test]
 fn row_69_a_body_that_does_nothing_fails_and_a_declaration_does_not() {
     same(
         "no-empty-bodies",
@@ -316,4 +329,16 @@ fn work_that_is_not_committed_changes_no_answer() {
     std::fs::write(world.work.join("pkg/b.py"), "def f(): pass\n").unwrap();
     std::fs::write(world.work.join("pkg/a.py"), "def f(): pass\n").unwrap();
     assert_eq!(world.check("no-empty-bodies").report.verdict, PASS);
+}
+
+#[test]
+fn the_operator_says_where_sources_are_and_that_there_may_be_none() {
+    let mut world = World::new();
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Fail);
+    world.accept_config("checks: {allow_empty: true}\n");
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Skip);
+    world.commit("code", &[("src/a.py", "def f():\n    pass\n"), ("scripts/b.py", "x = 1\n")]);
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Fail);
+    world.accept_config("checks: {layout: [scripts]}\n");
+    assert_eq!(world.check("no-empty-bodies").report.verdict, Verdict::Pass);
 }

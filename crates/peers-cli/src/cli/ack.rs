@@ -8,7 +8,9 @@ use peers_console::error::CommandError;
 use peers_console::ledger;
 use peers_console::operator;
 use peers_core::cheat::TAKEN_OVER;
+use peers_model::check;
 use peers_model::command::Step;
+use peers_model::goal::{GateRun, Goal};
 use peers_model::record::{AckTarget, OperatorOp, Record};
 use peers_model::{BugId, PeerName, TickNo, exit};
 use peers_place::Place;
@@ -23,7 +25,8 @@ use super::watch;
 ///
 /// `bug:ID` lets a bug of severity high stay deferred, so that it no longer blocks; `weakening:TICK`
 /// withdraws the warning for this turn, so that the next weakening counts as the first; `blocked:PEER`
-/// says that this peer is not blocked any more, so that it gets turns again.
+/// says that this peer is not blocked any more, so that it gets turns again; `concern:ID` accepts a concern
+/// of CONCERNS.md, where a gate asks about them.
 ///
 /// The reason is recorded in the journal with your login name. A running loop applies this before its next
 /// tick; if another command such as `land` is at work here, the next run applies it.
@@ -176,14 +179,21 @@ fn known(target: &AckTarget, place: &Place, disk: &mut FsDisk, cx: &Cx) -> Resul
                 return Err(CommandError::new(exit::INVALID, format!("`{peer}` is not blocked")).hint(hint));
             }
         }
+        AckTarget::Concern(_) if boot::load(disk).is_ok_and(|loaded| asks_about_concerns(&loaded.goals)) => {}
         // Recorded it would be, and nobody would ask for it: no grant at all is better than one that
         // does nothing.
         AckTarget::Concern(_) => {
-            return Err(CommandError::new(exit::INVALID, "no gate of this version asks about concerns")
-                .hint("what can be acknowledged: `bug:ID`, `weakening:TICK` and `blocked:PEER`"));
+            return Err(CommandError::new(exit::INVALID, "no gate here asks about concerns")
+                .hint("add a gate with `check: concerns`; what else can be acknowledged: `bug:ID`, `weakening:TICK` and `blocked:PEER`"));
         }
     }
     Ok(())
+}
+
+/// Whether a gate reads `CONCERNS.md`.
+fn asks_about_concerns(goals: &[Goal]) -> bool {
+    let asks = |run: &GateRun| matches!(run, GateRun::Check { name, .. } if name == check::CONCERNS.name);
+    goals.iter().filter_map(Goal::gate).any(|gate| asks(&gate.run))
 }
 
 #[cfg(test)]

@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use peers_checks::{ArgKind, Asked, Check, CheckCx, CouldNot, DEFAULT_LIMIT, Outcome};
+use peers_acts::contract;
+use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd};
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
 use peers_console::output::table;
+use peers_model::config::Config;
+use peers_model::verdict::Verdict;
 use peers_place::{Place, PlaceError};
+use peers_run::boot;
+use peers_sys::env::Env;
 use peers_sys::term;
 use serde_json::json;
 
@@ -112,9 +117,15 @@ impl Common {
             Ok(found) => found,
             Err(error) => return Err(CouldNot::new(error)),
         };
+        let config = store.as_mut().and_then(|disk| boot::load(disk).ok()).map(|loaded| loaded.config);
         let asked =
             Asked { repo: &self.repo, control, head: self.head.as_deref(), base: self.base.as_deref() };
-        CheckCx::open(asked, store.as_mut())
+        let opened = CheckCx::open(asked, store.as_mut())?;
+        let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else {
+            return Ok(opened);
+        };
+        let env = cx.env.clone();
+        Ok(opened.running(Box::new(move |contract| run_contract(&place, &env, &config, contract))))
     }
 
     /// Prints an answer and gives its exit code.
@@ -126,6 +137,25 @@ impl Common {
         }
         Ok(ExitCode::from(outcome.exit_code()))
     }
+}
+
+/// Runs a frozen script as a gate is run.
+fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>) -> Result<Ran, CouldNot> {
+    let Contract { name, script, files, head, timeout } = asked;
+    let text = std::str::from_utf8(script).map_err(|_| CouldNot::new("the frozen script is not UTF-8"))?;
+    let script = contract::Script { name, text, files, head, timeout: *timeout };
+    let judged = contract::run(place, env, config, &script)
+        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
+    let could_not = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
+    let end = match (&judged.verdict, judged.exit_code) {
+        (_, _) if judged.setup_failed => return Err(could_not()),
+        (Verdict::Pass, _) => RanEnd::Exit(0),
+        (Verdict::Timeout { .. }, _) => RanEnd::Timeout,
+        (Verdict::Fail { .. }, Some(code)) | (_, Some(code @ (126 | 127))) => RanEnd::Exit(code),
+        (Verdict::Fail { .. }, None) => RanEnd::Signal,
+        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(could_not()),
+    };
+    Ok(Ran { end, tail: contract::tail(&judged.verdict) })
 }
 
 type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);

@@ -2,9 +2,11 @@
 
 pub(super) mod ask;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_acts::contract;
 use peers_console::agents::{self, Agent};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
@@ -13,6 +15,8 @@ use peers_model::command::{Command, Step};
 use peers_model::config::Driver as ConfigDriver;
 use peers_model::{RunRequest, exit};
 use peers_run::boot;
+use peers_setup::detect::Language;
+use peers_setup::frozen::Planned;
 use peers_setup::{
     self, Action, Agents, Change, Did, Existing, Field, Gates, HostHook, InitOptions, InitReport, Outcome,
     PeerSetting, WORK_WITH_HOOKS,
@@ -61,10 +65,23 @@ pub(crate) struct Args {
     /// Write the gates that `peers goals detect` proposes; if it finds none, write nothing and exit 1
     #[arg(long, conflicts_with_all = ["test", "upgrade", "uninstall"])]
     detect: bool,
+    /// Write the goals of these modes in place of the usual ones; `peers modes list` shows them
+    #[arg(long, value_name = "A,B", conflicts_with_all = ["upgrade", "uninstall"])]
+    modes: Option<String>,
+    /// Language of the project, if no file in it says so
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["upgrade", "uninstall"])]
+    lang: Option<Lang>,
     /// Write and commit TASK.md with this text, or the text of this file; every prompt names it
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["upgrade", "uninstall"])]
     task: Option<String>,
+    /// Commit this plan as PLAN.md and freeze it with its commands; needs --modes implement
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["upgrade", "uninstall", "task"])]
+    plan: Option<PathBuf>,
+    /// Freeze the plan although its acceptance command passes already, or cannot be run here
+    #[arg(long, requires = "plan")]
+    accept_passing: bool,
     /// Choose the agents that take turns; a single agent becomes two peers [default: claude,codex]
     #[arg(long, value_enum, value_name = "A,B", value_delimiter = ',', conflicts_with_all = ["upgrade", "uninstall"])]
     agents: Vec<Agent>,
@@ -90,6 +107,14 @@ impl Args {
             (None, false) => Gates::Placeholder,
         }
     }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Lang {
+    Python,
+    Js,
+    Rust,
+    Go,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -127,7 +152,9 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         cx.out.json("peers.init/1", &Told { report: &report, refusals: &refusals })?;
     } else {
         say(&report, &refusals, (unborn.as_deref(), hooks), cx)?;
-        if report.outcome != Outcome::Upgraded && !report.dry_run && !has_task(cx) {
+        // The reviews of a mode say what is to be done.
+        let asks = report.outcome != Outcome::Upgraded && !report.dry_run && args.modes.is_none();
+        if asks && !has_task(cx) {
             cx.out.talk(
                 "write what the agents should do into TASK.md at the top of the repository and commit it; goals only say when it is done",
             );
@@ -144,6 +171,18 @@ pub(super) fn set_up(args: &Args, cx: &Cx) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// The plan of `--plan`, with what its acceptance command says before anything is done.
+fn planned(path: &Path, args: &Args, cx: &Cx) -> Result<Planned, CommandError> {
+    if args.modes.as_deref() != Some("implement") {
+        return Err(
+            CommandError::usage("--plan goes with the mode `implement`").hint("add `--modes implement`")
+        );
+    }
+    let mut planned = Planned::read(path)?;
+    planned.at_base = contract::preflight(&cx.target, &cx.env, planned.plan(), args.accept_passing)?;
+    Ok(planned)
+}
+
 fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
     let settings = [
         (Field::Model, &args.peer_model),
@@ -155,6 +194,11 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
         .flat_map(|(field, texts)| texts.iter().map(move |text| PeerSetting { field, text: text.clone() }))
         .collect();
     refuse_no_place(cx)?;
+    let plan = args.plan.as_deref().map(|path| planned(path, args, cx)).transpose()?;
+    let implements = |modes: &str| modes.split(',').any(|mode| mode.trim() == "implement");
+    if plan.is_none() && args.modes.as_deref().is_some_and(implements) {
+        return Err(CommandError::usage("the mode `implement` needs a plan").hint("`--plan FILE`"));
+    }
     let options = InitOptions {
         target: cx.target.clone(),
         existing: match (args.force, args.upgrade) {
@@ -168,13 +212,20 @@ fn laid_down(args: &Args, cx: &Cx) -> Result<InitReport, CommandError> {
             Driver::Hooks => ConfigDriver::Hooks,
             Driver::Sessions => ConfigDriver::Sessions,
         }),
-        language: None,
+        language: args.lang.map(|lang| match lang {
+            Lang::Python => Language::Python,
+            Lang::Js => Language::Js,
+            Lang::Rust => Language::Rust,
+            Lang::Go => Language::Go,
+        }),
         gates: args.gates(),
+        modes: args.modes.clone().map(|modes| vec![modes]),
         agents: match agents::named(&args.agents) {
             None if args.yes => Agents::Installed,
             named => named.map(Agents::Named).unwrap_or_default(),
         },
         task: args.task.as_deref().map(|task| peers_setup::text_of("--task", task, &cx.env)).transpose()?,
+        plan,
         no_commit: args.no_commit,
         settings,
         install: args.install,

@@ -3,16 +3,20 @@
 mod ack;
 mod bug_hunt;
 mod check;
+mod codemap;
 mod completions;
 mod deinit;
 mod demo;
 mod doctor;
 mod fake_peer;
+mod gates;
 mod goals;
 mod info;
 mod init;
 mod land;
 mod man;
+mod modes;
+mod plan;
 mod prompt;
 mod replay;
 mod report;
@@ -67,6 +71,8 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "prune",
     "registry",
     "budget",
+    "amend",
+    "ack-block",
     "dashboard",
     "peek",
     "review",
@@ -113,7 +119,12 @@ enum Command {
     Doctor(doctor::Args),
     Verify(verify::Args),
     Goals(goals::Args),
+    Modes(modes::Args),
+    Gates(gates::Args),
+    Codemap(codemap::Args),
+    AgentsDoc(codemap::AgentsArgs),
     Check(check::Args),
+    Plan(plan::Args),
     BugHunt(bug_hunt::Args),
     Report(report::Args),
     Replay(replay::Args),
@@ -236,7 +247,12 @@ impl Command {
             Self::Doctor(args) => doctor::run(args, cx),
             Self::Verify(args) => verify::run(args, cx),
             Self::Goals(args) => goals::run(args, cx),
+            Self::Modes(args) => modes::run(args, cx),
+            Self::Gates(args) => gates::run(args, cx),
+            Self::Codemap(args) => codemap::run(args, cx),
+            Self::AgentsDoc(args) => codemap::agents(args, cx),
             Self::Check(args) => check::run(args, cx),
+            Self::Plan(args) => plan::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),
             Self::Report(args) => report::run(args, cx),
             Self::Replay(args) => replay::run(args, cx),

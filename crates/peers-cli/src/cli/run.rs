@@ -297,7 +297,9 @@ fn doubts(options: &RunOptions, cx: &Cx) -> Vec<String> {
     let withheld = withheld(config, &loaded.goals, &cx.env);
     let left_out = loaded.left_out(place.work_dir(), &cx.env).into_iter().map(|dir| dir.to_string());
     let warnings = uncounted.into_iter().chain(withheld).chain(left_out).chain(loaded.unwatched());
-    doubts.chain(warnings.map(|text| format!("warning: {text}"))).collect()
+    let modes = peers_console::modes::changed_since(loaded.modes(), &cx.env);
+    let modes = modes.into_iter().map(|text| format!("note: {text}"));
+    doubts.chain(warnings.map(|text| format!("warning: {text}"))).chain(modes).collect()
 }
 
 /// The newest run worked in a worktree of its own and is not done: a run here does not go on with it.

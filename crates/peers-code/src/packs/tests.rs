@@ -620,22 +620,22 @@ fn mutations_change_the_meaning_of_sources_and_leave_them_readable() {
         (
             "a.py",
             "def f(a, b):\n    if a < b and not a: g(a)\n    if b: return a + 1\n    return True\ndef test_f(): assert 1 < 2\n",
-            "a < b -> a <= b; a < b and not a -> a < b or not a; g(a) -> pass; if b: return a + 1 -> if not (b): return a + 1; return a + 1 -> return None; a + 1 -> a - 1; 1 -> 2; return True -> return None; True -> False",
+            "a < b -> a <= b; a < b and not a -> a < b or not a; g(a) -> pass; if b: return a + 1 -> if not (b): return a + 1; return a + 1 -> return None; a + 1 -> a - 1; a + 1 -> a + 2; return True -> return None; return True -> return False",
         ),
         (
             "a.js",
             "function f(a) { if (a === 1 || !a) { g(a); } return a ? 'x' + a : false; }\n",
-            "a === 1 -> a !== 1; 1 -> 2; a === 1 || !a -> a === 1 && !a; g(a); -> {}; return a ? 'x' + a : false; -> return undefined;; false -> true",
+            "a === 1 -> a !== 1; a === 1 -> a === 2; a === 1 || !a -> a === 1 && !a; g(a); -> {}; return a ? 'x' + a : false; -> return undefined;; a ? 'x' + a : false -> a ? 'x' + a : true",
         ),
         (
             "a.rs",
             "fn f(a: u8) -> bool { if g(a) { h(); } a >= 3 }\n#[test]\nfn t() { assert!(f(3)); h(); }\n",
-            "if g(a) { h(); } -> if !(g(a)) { h(); }; h(); -> {}; a >= 3 -> a > 3; 3 -> 4",
+            "if g(a) { h(); } -> if !(g(a)) { h(); }; h(); -> {}; a >= 3 -> a > 3; a >= 3 -> a >= 4",
         ),
         (
             "a.go",
             "package a\nfunc f(a int) int { if a != 2 { g(a) }; return a * 3 }\n",
-            "a != 2 -> a == 2; 2 -> 3; g(a) -> {}; a * 3 -> a / 3; 3 -> 4",
+            "a != 2 -> a == 2; a != 2 -> a != 3; g(a) -> {}; a * 3 -> a / 3; a * 3 -> a * 4",
         ),
     ] {
         let source = Source::parse(path, text.as_bytes()).unwrap();
@@ -646,6 +646,55 @@ fn mutations_change_the_meaning_of_sources_and_leave_them_readable() {
             let changed = mutation.apply(text);
             assert_ne!(changed, text);
             assert!(Source::parse(path, changed.as_bytes()).is_ok(), "{path}: {changed}");
+        }
+    }
+}
+
+#[test]
+fn mutations_leave_alone_what_no_suite_checks() {
+    for (path, text, due) in [
+        (
+            "a.py",
+            "\"\"\"Doc 1 < 2.\"\"\"\nimport sys\ndef f(a: Literal[1]) -> Final[True]:\n    log.debug(a + 1)\n    self._logger.info('x', a * 2)\n    if sys.version_info >= (3, 8):\n        g(a)\nif __name__ == '__main__':\n    f(1)\n",
+            "g(a) -> pass",
+        ),
+        (
+            "a.ts",
+            "type A = 1 | 2;\ninterface B { a: true }\nfunction f(a: 1): void { console.log(a + 1); g(a); }\n",
+            "g(a); -> {}",
+        ),
+        (
+            "a.rs",
+            "#[repr(align(8))]\nstruct A;\nfn f(a: [u8; 4]) { log::warn!(\"{}\", 1 + 2); debug!(\"{}\", 3); g(a.0); }\n#[cfg(test)]\nmod tests { fn helper() -> u8 { 7 } }\n",
+            "g(a.0); -> {}",
+        ),
+        ("a.go", "package a\nfunc f(a [4]int) { log.Printf(\"%d\", 1+2); g(a) }\n", "g(a) -> {}"),
+    ] {
+        let source = Source::parse(path, text.as_bytes()).unwrap();
+        let shown: Vec<String> = source.mutations().into_iter().map(|mutation| mutation.shown).collect();
+        assert_eq!(shown.join("; "), due, "{path}");
+    }
+}
+
+#[test]
+fn every_mutant_parses_where_code_is_written_tightly() {
+    for (path, text) in [
+        (
+            "a.py",
+            "def f(a, b):\n    if (  # why\n        a\n    ):\n        return(a)\n    return (a)and(b)\n",
+        ),
+        ("a.js", "function f(a, b) { if (/* c */ a) return(b); return /* c */ a+-b; }\n"),
+        ("b.js", "function f(a, b) { if ('x' in a) g(a)\n  else h(b)\n  return a*/x/.y + b*+a }\n"),
+        ("a.rs", "fn f(a: u32, b: u8) -> bool { if a as u8 <= b { g(); } a as u8 > b }\n"),
+        ("a.go", "package a\nfunc f(a, b int) int { if a > -b { g() }; return a- -b }\n"),
+    ] {
+        let source = Source::parse(path, text.as_bytes()).unwrap();
+        let mutations = source.mutations();
+        assert!(!mutations.is_empty(), "{path}");
+        for mutation in mutations {
+            let changed = mutation.apply(text);
+            assert!(Source::parse(path, changed.as_bytes()).is_ok(), "{path}: {changed}");
+            assert!(!changed.contains("returnNone") && !changed.contains("returnundefined"), "{changed}");
         }
     }
 }

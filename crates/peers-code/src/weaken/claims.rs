@@ -54,10 +54,54 @@ impl Claim {
 /// Whether a token is a name that a test gives or takes, not one of a language or a runner.
 pub(super) fn is_name(token: &str) -> bool {
     const COMMON: [&str; 48] = [
-        "self", "this", "t", "assert", "expect", "require", "pytest", "unittest", "np", "math", "len", "str", "int",
-        "float", "list", "dict", "set", "tuple", "bool", "sorted", "abs", "isinstance", "True", "False", "None", "true",
-        "false", "null", "undefined", "nil", "and", "or", "not", "is", "in", "if", "else", "Some", "Ok", "Err", "vec",
-        "String", "to_string", "await", "new", "approx", "length", "lambda",
+        "self",
+        "this",
+        "t",
+        "assert",
+        "expect",
+        "require",
+        "pytest",
+        "unittest",
+        "np",
+        "math",
+        "len",
+        "str",
+        "int",
+        "float",
+        "list",
+        "dict",
+        "set",
+        "tuple",
+        "bool",
+        "sorted",
+        "abs",
+        "isinstance",
+        "True",
+        "False",
+        "None",
+        "true",
+        "false",
+        "null",
+        "undefined",
+        "nil",
+        "and",
+        "or",
+        "not",
+        "is",
+        "in",
+        "if",
+        "else",
+        "Some",
+        "Ok",
+        "Err",
+        "vec",
+        "String",
+        "to_string",
+        "await",
+        "new",
+        "approx",
+        "length",
+        "lambda",
     ];
     token.starts_with(|c: char| c.is_alphabetic() || c == '_') && !COMMON.contains(&token)
 }
@@ -158,9 +202,15 @@ fn condition_within(tokens: &[&str], depth: usize) -> Vec<Claim> {
     if all.len() > 1 {
         return all.iter().flat_map(|part| condition_within(part, depth + 1)).collect();
     }
-    for (operator, strength) in
-        [("==", EXACT), ("===", EXACT), ("is", EXACT), ("<=", LOOSE), (">=", LOOSE), ("<", LOOSE), (">", LOOSE)]
-    {
+    for (operator, strength) in [
+        ("==", EXACT),
+        ("===", EXACT),
+        ("is", EXACT),
+        ("<=", LOOSE),
+        (">=", LOOSE),
+        ("<", LOOSE),
+        (">", LOOSE),
+    ] {
         let [left, right] = split(inner, &[operator])[..] else { continue };
         if bare(left) == bare(right) {
             return Vec::new();

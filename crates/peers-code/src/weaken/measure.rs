@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::Node;
 
-use super::claims::{Claim, EXACT, LOOSE, checked, condition, constant, equal, is_name, number, split, tokens};
+use super::claims::{
+    Claim, EXACT, LOOSE, checked, condition, constant, equal, is_name, number, split, tokens,
+};
 use crate::language::Language;
 use crate::layout::is_test;
 use crate::source::{Source, text_of};
@@ -95,7 +97,8 @@ impl<'a, 't> Version<'a, 't> {
                     path: test.path.clone(),
                     claims: walk.claims,
                     skips: (of_this.len() + under) as u64,
-                    off: under > 0 || of_this.iter().any(|kind| matches!(kind, SkipKind::Skip | SkipKind::MayFail)),
+                    off: under > 0
+                        || of_this.iter().any(|kind| matches!(kind, SkipKind::Skip | SkipKind::MayFail)),
                     words: tokens(body, text).into_iter().filter(|t| is_name(t)).map(str::to_owned).collect(),
                 });
             }
@@ -113,10 +116,17 @@ fn locals<'t>(body: Node<'_>, text: &'t str) -> Locals<'t> {
         let of = |fields: [&str; 3]| fields.iter().find_map(|field| node.child_by_field_name(field));
         let gives = matches!(
             node.kind(),
-            "assignment" | "variable_declarator" | "let_declaration" | "short_var_declaration" | "assignment_expression"
+            "assignment"
+                | "variable_declarator"
+                | "let_declaration"
+                | "short_var_declaration"
+                | "assignment_expression"
         );
-        if let (true, Some(left), Some(right)) = (gives, of(["left", "name", "pattern"]), of(["right", "value", "value"])) {
-            let words = tokens(right, text).into_iter().filter(|token| is_name(token)).map(str::to_owned).collect();
+        if let (true, Some(left), Some(right)) =
+            (gives, of(["left", "name", "pattern"]), of(["right", "value", "value"]))
+        {
+            let words =
+                tokens(right, text).into_iter().filter(|token| is_name(token)).map(str::to_owned).collect();
             let words = meant(&words, &out);
             for name in tokens(left, text).into_iter().filter(|token| is_name(token)) {
                 out.entry(name).or_default().extend(words.iter().cloned());
@@ -180,10 +190,12 @@ fn is_found(path: &str, source: &Source<'_>, body: Node<'_>) -> bool {
             let mut above = body.parent();
             while let Some(node) = above {
                 if node.kind() == "class_definition" {
-                    let part = |field| node.child_by_field_name(field).map(|part| text_of(part, source.text()));
+                    let part =
+                        |field| node.child_by_field_name(field).map(|part| text_of(part, source.text()));
                     let bases = part("superclasses").is_some_and(|bases| bases.contains("Test"));
                     let whole = node.child_by_field_name("body").map(|body| tokens(body, source.text()));
-                    let off = whole.is_some_and(|all| all.windows(3).any(|w| w == ["__test__", "=", "False"]));
+                    let off =
+                        whole.is_some_and(|all| all.windows(3).any(|w| w == ["__test__", "=", "False"]));
                     if off || !(bases || part("name").is_some_and(|name| name.starts_with("Test"))) {
                         return false;
                     }
@@ -201,7 +213,9 @@ fn modules_under_condition(source: &Source<'_>, body: Node<'_>) -> usize {
     let mut above = body.parent();
     while let Some(node) = above.filter(|_| source.language() == Language::Rust) {
         if node.kind() == "mod_item" {
-            count += attributes(node, source.text()).filter(|text| text.contains("cfg") && *text != "#[cfg(test)]").count();
+            count += attributes(node, source.text())
+                .filter(|text| text.contains("cfg") && *text != "#[cfg(test)]")
+                .count();
         }
         above = node.parent();
     }
@@ -242,7 +256,9 @@ fn cases(source: &Source<'_>, body: Node<'_>, unknown: u64) -> u64 {
             let call = function.parent().and_then(|arguments| arguments.parent());
             let each = call.and_then(|call| call.child_by_field_name("function"));
             let each = each.filter(|each| each.kind() == "call_expression");
-            let table = each.and_then(|each| each.child_by_field_name("arguments")).and_then(|list| list.named_child(0));
+            let table = each
+                .and_then(|each| each.child_by_field_name("arguments"))
+                .and_then(|list| list.named_child(0));
             table.map_or(1, |table| elements(source, table, 0).unwrap_or(unknown))
         }
     };
@@ -256,18 +272,27 @@ fn elements(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<u64> {
     }
     let text = source.text();
     let again = |node: Node<'_>| elements(source, node, depth + 1);
-    let listed = |node: Node<'_>| children(node).filter(|child| !child.kind().ends_with("comment")).count() as u64;
+    let listed =
+        |node: Node<'_>| children(node).filter(|child| !child.kind().ends_with("comment")).count() as u64;
     match node.kind() {
-        "list" | "tuple" | "set" | "dictionary" | "array" | "object" | "array_expression" => Some(listed(node)),
+        "list" | "tuple" | "set" | "dictionary" | "array" | "object" | "array_expression" => {
+            Some(listed(node))
+        }
         "composite_literal" => Some(listed(node.child_by_field_name("body")?)),
         "macro_invocation" => {
             let all = tokens(node, text);
             let inner = all.get(3..all.len().checked_sub(1)?)?;
             Some(split(inner, &[","]).len() as u64)
         }
-        "reference_expression" | "parenthesized_expression" | "as_expression" | "range_clause" | "expression_list" => {
-            again(node.child_by_field_name("right").or_else(|| node.child_by_field_name("value")).or_else(|| node.named_child(0))?)
-        }
+        "reference_expression"
+        | "parenthesized_expression"
+        | "as_expression"
+        | "range_clause"
+        | "expression_list" => again(
+            node.child_by_field_name("right")
+                .or_else(|| node.child_by_field_name("value"))
+                .or_else(|| node.named_child(0))?,
+        ),
         "range_expression" => match tokens(node, text)[..] {
             [from, "..", to] => Some(to.parse::<u64>().ok()?.saturating_sub(from.parse().ok()?)),
             _ => None,
@@ -285,7 +310,9 @@ fn elements(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<u64> {
                 "enumerate" | "zip" | "subtests" => again(first?),
                 "entries" if name == "Object.entries" => again(first?),
                 "iter" | "into_iter" | "items" | "entries" | "values" => {
-                    let of = ["object", "value", "operand"].iter().find_map(|field| function.child_by_field_name(field));
+                    let of = ["object", "value", "operand"]
+                        .iter()
+                        .find_map(|field| function.child_by_field_name(field));
                     again(of?)
                 }
                 _ => None,
@@ -302,14 +329,23 @@ fn resolve<'n>(name: Node<'n>, text: &str) -> Option<Node<'n>> {
     while let Some(node) = above {
         let mut found = None;
         for child in children(node) {
-            let given = if child.kind() == "expression_statement" { child.named_child(0).unwrap_or(child) } else { child };
+            let given = if child.kind() == "expression_statement" {
+                child.named_child(0).unwrap_or(child)
+            } else {
+                child
+            };
             for given in std::iter::once(given).chain(children(given)) {
                 let of = |fields: [&str; 3]| fields.iter().find_map(|field| given.child_by_field_name(field));
                 let left = of(["left", "name", "pattern"]).filter(|left| text_of(*left, text) == wanted);
                 let is_one = matches!(
                     given.kind(),
-                    "assignment" | "variable_declarator" | "let_declaration" | "const_item" | "static_item"
-                        | "short_var_declaration" | "var_spec"
+                    "assignment"
+                        | "variable_declarator"
+                        | "let_declaration"
+                        | "const_item"
+                        | "static_item"
+                        | "short_var_declaration"
+                        | "var_spec"
                 );
                 found = left.filter(|_| is_one).and_then(|_| of(["right", "value", "value"])).or(found);
             }
@@ -325,7 +361,11 @@ fn resolve<'n>(name: Node<'n>, text: &str) -> Option<Node<'n>> {
 /// The name and the body of a function that can be called.
 fn function<'n, 't>(node: Node<'n>, text: &'t str) -> Option<(&'t str, Node<'n>)> {
     let body = match node.kind() {
-        "function_definition" | "function_declaration" | "method_declaration" | "function_item" | "method_definition" => node,
+        "function_definition"
+        | "function_declaration"
+        | "method_declaration"
+        | "function_item"
+        | "method_definition" => node,
         "variable_declarator" => node
             .child_by_field_name("value")
             .filter(|value| matches!(value.kind(), "arrow_function" | "function_expression"))?,
@@ -371,7 +411,10 @@ impl Walk<'_, '_, '_> {
             }
             "for_statement" | "for_in_statement" | "for_expression" => {
                 let range = children(node).find(|child| child.kind() == "range_clause");
-                let over = part("right").or(part("value")).or(range).filter(|_| node.kind() != "for_statement" || range.is_some() || part("left").is_some());
+                let over = part("right")
+                    .or(part("value"))
+                    .or(range)
+                    .filter(|_| node.kind() != "for_statement" || range.is_some() || part("left").is_some());
                 let count = over.map_or(1, |over| elements(source, over, 0).unwrap_or(self.unknown));
                 if let Some(body) = part("body") {
                     self.node(source, body, (times * count).min(MOST), depth + 1);
@@ -398,7 +441,10 @@ impl Walk<'_, '_, '_> {
         let mut inner = times;
         if let Some(called) = part("function").filter(|called| text_of(*called, text).ends_with(".forEach")) {
             let over = called.child_by_field_name("object");
-            inner = over.map_or(1, |over| elements(source, over, 0).unwrap_or(self.unknown)).saturating_mul(times).min(MOST);
+            inner = over
+                .map_or(1, |over| elements(source, over, 0).unwrap_or(self.unknown))
+                .saturating_mul(times)
+                .min(MOST);
         }
         for child in children(node) {
             self.node(source, child, inner, depth + 1);
@@ -412,7 +458,8 @@ impl Walk<'_, '_, '_> {
         }
         let name = text_of(node.child_by_field_name("function")?, text);
         let (of, last) = name.rsplit_once(['.', ':']).unwrap_or(("", name));
-        let own = of.is_empty() || matches!(of.trim_end_matches(':'), "self" | "cls" | "this" | "Self" | "super");
+        let own =
+            of.is_empty() || matches!(of.trim_end_matches(':'), "self" | "cls" | "this" | "Self" | "super");
         let by_module = of.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ':') && of != "t";
         if !own && !by_module {
             return None;
@@ -434,10 +481,15 @@ impl Walk<'_, '_, '_> {
 
 /// Whether nothing after this statement is come to.
 fn ends(node: Node<'_>) -> bool {
-    let inner = if node.kind() == "expression_statement" { node.named_child(0).unwrap_or(node) } else { node };
+    let inner =
+        if node.kind() == "expression_statement" { node.named_child(0).unwrap_or(node) } else { node };
     matches!(
         inner.kind(),
-        "return_statement" | "raise_statement" | "throw_statement" | "return_expression" | "break_statement"
+        "return_statement"
+            | "raise_statement"
+            | "throw_statement"
+            | "return_expression"
+            | "break_statement"
             | "continue_statement"
     )
 }
@@ -456,9 +508,7 @@ fn swallows(node: Node<'_>, text: &str) -> bool {
             _ => false,
         };
         // What is thrown on, asserted or failed there is no silence.
-        let speaks = |token: &&str| {
-            matches!(*token, "raise" | "throw" | "fail" | "done") || asserts(token)
-        };
+        let speaks = |token: &&str| matches!(*token, "raise" | "throw" | "fail" | "done") || asserts(token);
         let all = tokens(clause, text);
         // What is caught is named before the colon.
         let body = all.iter().skip_while(|token| clause.kind() == "except_clause" && **token != ":");
@@ -480,9 +530,13 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     }
     let (name, all) = call(node, text)?;
     let name = name.rsplit('.').next().unwrap_or(name);
-    let list: Vec<_> = arguments(&all).into_iter().filter(|part| !matches!(part, ["msg" | "err_msg", "=", ..])).collect();
+    let list: Vec<_> =
+        arguments(&all).into_iter().filter(|part| !matches!(part, ["msg" | "err_msg", "=", ..])).collect();
     Some(match (name, list.as_slice()) {
-        ("raises" | "assertRaises" | "assertRaisesRegex" | "warns" | "assertWarns" | "assertRaisesMessage", [what, ..]) => {
+        (
+            "raises" | "assertRaises" | "assertRaisesRegex" | "warns" | "assertWarns" | "assertRaisesMessage",
+            [what, ..],
+        ) => {
             let any = matches!(what, ["Exception" | "BaseException"]);
             vec![Claim::new(if any { LOOSE } else { EXACT }, &all)]
         }
@@ -548,7 +602,9 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
             return Some(Vec::new());
         }
         let mut inner = chain;
-        while let Some(next) = inner.child_by_field_name("object").or_else(|| inner.child_by_field_name("function")) {
+        while let Some(next) =
+            inner.child_by_field_name("object").or_else(|| inner.child_by_field_name("function"))
+        {
             if inner.kind() == "call_expression" {
                 break;
             }
@@ -566,7 +622,10 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
                 if !denied && matches!(due, [] | ["true"]) =>
             {
                 let exact = matches!(due, ["true"]);
-                let raise = |claim: Claim| Claim { strength: if exact && claim.strength == LOOSE { EXACT } else { claim.strength }, ..claim };
+                let raise = |claim: Claim| Claim {
+                    strength: if exact && claim.strength == LOOSE { EXACT } else { claim.strength },
+                    ..claim
+                };
                 condition(&subject).into_iter().map(raise).collect()
             }
             "toBe" | "toEqual" | "toStrictEqual" | "equal" | "eql" | "eq" | "equals" => {
@@ -580,21 +639,35 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
                 };
                 equal(&subject, due, EXACT).into_iter().map(|claim| claim.within(off)).collect()
             }
-            "toBeDefined" | "toBeGreaterThan" | "toBeGreaterThanOrEqual" | "toBeLessThan" | "toBeLessThanOrEqual"
-            | "toBeInstanceOf" | "toHaveBeenCalled" | "exist" | "above" | "below" | "toBeFalsy" | "toBeTruthy" => {
-                checked(Claim::new(LOOSE, &whole()))
+            "toBeDefined"
+            | "toBeGreaterThan"
+            | "toBeGreaterThanOrEqual"
+            | "toBeLessThan"
+            | "toBeLessThanOrEqual"
+            | "toBeInstanceOf"
+            | "toHaveBeenCalled"
+            | "exist"
+            | "above"
+            | "below"
+            | "toBeFalsy"
+            | "toBeTruthy" => checked(Claim::new(LOOSE, &whole())),
+            "toThrow" | "throw" | "toThrowError" => {
+                vec![Claim::new(if due.is_empty() { LOOSE } else { EXACT }, &whole())]
             }
-            "toThrow" | "throw" | "toThrowError" => vec![Claim::new(if due.is_empty() { LOOSE } else { EXACT }, &whole())],
             _ => vec![Claim::new(if denied { LOOSE } else { EXACT }, &whole())],
         });
     }
     let of_assert = matches!(first, "assert" | "t" | "chai");
     Some(match (last, list.as_slice()) {
         ("assert" | "ok" | "isTrue" | "true", [what, ..]) if of_assert => condition(what),
-        ("equal" | "strictEqual" | "deepEqual" | "deepStrictEqual" | "is", [left, right, ..]) if of_assert => {
+        ("equal" | "strictEqual" | "deepEqual" | "deepStrictEqual" | "is", [left, right, ..])
+            if of_assert =>
+        {
             equal(left, right, EXACT)
         }
-        ("notEqual" | "notStrictEqual" | "notDeepEqual" | "not", [left, right, ..]) if of_assert => equal(left, right, LOOSE),
+        ("notEqual" | "notStrictEqual" | "notDeepEqual" | "not", [left, right, ..]) if of_assert => {
+            equal(left, right, LOOSE)
+        }
         ("skip" | "todo" | "test" | "plan" | "end" | "diagnostic", _) if first == "t" => return None,
         _ if of_assert || asserts(first) || name.contains(".should") => opaque(last, &whole()),
         _ => return None,
@@ -643,17 +716,19 @@ fn go(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     }
     let list = if matches!(list.first(), Some(["t"])) { list.get(1..).unwrap_or_default() } else { &list };
     Some(match (last, list) {
-        ("Equal" | "Equals" | "EqualValues" | "Exactly" | "Same" | "JSONEq" | "ElementsMatch", [left, right, ..]) => {
-            equal(left, right, EXACT)
-        }
+        (
+            "Equal" | "Equals" | "EqualValues" | "Exactly" | "Same" | "JSONEq" | "ElementsMatch",
+            [left, right, ..],
+        ) => equal(left, right, EXACT),
         ("NotEqual", [left, right, ..]) => equal(left, right, LOOSE),
         ("InDelta" | "InEpsilon", [left, right, [delta], ..]) => {
             equal(left, right, EXACT).into_iter().map(|claim| claim.within(number(delta))).collect()
         }
         ("True", [what, ..]) => condition(what),
-        ("NotNil" | "NotEmpty" | "Error" | "NotZero" | "Panics" | "Greater" | "GreaterOrEqual" | "Less", _) => {
-            checked(Claim::new(LOOSE, &tokens(node, text)))
-        }
+        (
+            "NotNil" | "NotEmpty" | "Error" | "NotZero" | "Panics" | "Greater" | "GreaterOrEqual" | "Less",
+            _,
+        ) => checked(Claim::new(LOOSE, &tokens(node, text))),
         _ => vec![Claim::new(EXACT, &tokens(node, text))],
     })
 }
@@ -661,7 +736,9 @@ fn go(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
 /// What a call that fails a test asserts: that the condition around it does not hold.
 fn failing(node: Node<'_>, text: &str) -> Vec<Claim> {
     let mut above = node.parent();
-    while let Some(branch) = above.filter(|branch| !matches!(branch.kind(), "func_literal" | "function_declaration")) {
+    while let Some(branch) =
+        above.filter(|branch| !matches!(branch.kind(), "func_literal" | "function_declaration"))
+    {
         if branch.kind() == "if_statement"
             && let Some(when) = branch.child_by_field_name("condition")
         {
@@ -681,10 +758,15 @@ fn failing(node: Node<'_>, text: &str) -> Vec<Claim> {
                 .flat_map(|part| match split(part, &["!="])[..] {
                     [left, right] => equal(left, right, EXACT),
                     // It fails where the difference is larger: it asserts that it is smaller.
-                    _ => condition(&part.iter().map(|token| if *token == ">" { "<" } else { token }).collect::<Vec<_>>())
-                        .into_iter()
-                        .map(|claim| Claim { strength: if claim.tolerance > 0.0 { EXACT } else { LOOSE }, ..claim })
-                        .collect(),
+                    _ => condition(
+                        &part.iter().map(|token| if *token == ">" { "<" } else { token }).collect::<Vec<_>>(),
+                    )
+                    .into_iter()
+                    .map(|claim| Claim {
+                        strength: if claim.tolerance > 0.0 { EXACT } else { LOOSE },
+                        ..claim
+                    })
+                    .collect(),
                 })
                 .collect();
         }

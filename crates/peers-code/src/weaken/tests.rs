@@ -62,7 +62,10 @@ fn what_is_weaker_is_counted_by_its_kind() {
     for (after, due) in [
         ("def test_a():\n    assert f() == 1\n    assert g() == 2\n", "1 0 0 0 0 false"),
         ("def test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert h()\n", "0 1 0 0 0 false"),
-        ("def test_a():\n    assert f() == 1\n    assert g()\n\n\ndef test_b():\n    assert h()\n", "0 0 1 0 0 false"),
+        (
+            "def test_a():\n    assert f() == 1\n    assert g()\n\n\ndef test_b():\n    assert h()\n",
+            "0 0 1 0 0 false",
+        ),
         ("def test_a(:\n", "0 0 0 0 0 true"),
     ] {
         let [one] = &found("tests/test_a.py", two, after)[..] else { panic!("{after}") };

@@ -8,6 +8,7 @@ macro_rules! lasting {
 }
 
 mod add;
+mod amend;
 mod budget;
 mod compare;
 pub(crate) mod completions;
@@ -17,6 +18,7 @@ mod events;
 mod list;
 mod logs;
 mod man;
+mod modes;
 mod new;
 mod peek;
 mod prune;
@@ -68,7 +70,11 @@ const OF_ONE_LOOP: &[&str] = &[
     "info",
     "verify",
     "goals",
+    "gates",
+    "codemap",
+    "agents-doc",
     "check",
+    "plan",
     "bug-hunt",
     "prompt",
     "tmux",
@@ -168,6 +174,8 @@ enum Command {
     Prune(prune::Args),
     Registry(registry::Args),
     Budget(budget::Args),
+    Amend(amend::Amend),
+    AckBlock(amend::AckBlock),
     Dashboard(dashboard::Args),
     Peek(peek::Args),
     Report(report::Args),
@@ -176,6 +184,7 @@ enum Command {
     Replay(replay::Args),
     Doctor(doctor::Args),
     Service(service::Args),
+    Modes(modes::Args),
     Completions(completions::Args),
     Man(man::Args),
 }
@@ -254,6 +263,8 @@ impl Command {
             Self::Watch(_) => Some("watch"),
             Self::Prune(_) => Some("prune"),
             Self::Budget(_) => Some("budget"),
+            Self::Amend(_) => Some("amend"),
+            Self::AckBlock(_) => Some("ack-block"),
             Self::Service(_) => Some("service"),
             Self::Registry(args) => args.changes(),
             Self::Status(_)
@@ -270,6 +281,7 @@ impl Command {
             | Self::Compare(_)
             | Self::Replay(_)
             | Self::Doctor(_)
+            | Self::Modes(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
         }
@@ -298,6 +310,8 @@ impl Command {
             Self::Prune(args) => prune::run(args, ctl),
             Self::Registry(args) => registry::run(args, ctl),
             Self::Budget(args) => budget::run(args, ctl),
+            Self::Amend(args) => amend::amend(args, ctl),
+            Self::AckBlock(args) => amend::ack_block(args, ctl),
             Self::Dashboard(args) => dashboard::run(args, ctl),
             Self::Peek(args) => peek::run(args, ctl),
             Self::Report(args) => report::run(args, ctl),
@@ -306,6 +320,7 @@ impl Command {
             Self::Replay(args) => replay::run(args, ctl),
             Self::Doctor(args) => doctor::run(args, ctl),
             Self::Service(args) => service::run(args, ctl),
+            Self::Modes(args) => modes::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use peers_acts::contract;
 use peers_console::agents::{self, Agent};
 use peers_console::cx::{self, Cx};
 use peers_console::error::CommandError;
@@ -22,6 +23,7 @@ use peers_model::goal::PLACEHOLDER;
 use peers_place::Place;
 use peers_run::boot::{self, Finding};
 use peers_setup::detect::Language;
+use peers_setup::frozen::Planned;
 use peers_setup::project::{self, Created, How, Notice, ProjectOptions};
 use peers_setup::{Action, Agents, Field, Gates, PeerSetting, WORK_WITH_HOOKS};
 use peers_sys::dir::SafeDir;
@@ -67,10 +69,13 @@ pub(crate) struct Args {
     /// Write SPEC.md with this text, or the text of this file; for a project without a history
     #[arg(long, value_name = "TEXT|FILE", value_hint = clap::ValueHint::FilePath)]
     spec: Option<String>,
-    /// A file with a plan, for the mode `implement` (no mode is in this version)
-    #[arg(long, value_name = "FILE")]
+    /// Commit this plan as PLAN.md and freeze it with its commands; needs --modes implement
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<PathBuf>,
-    /// Modes (no mode is in this version)
+    /// Freeze the plan although its acceptance command passes already, or cannot be run here
+    #[arg(long, requires = "plan")]
+    accept_passing: bool,
+    /// Write the goals of these modes in place of the usual ones; `peers-ctl modes list` shows them
     #[arg(long, value_name = "A,B")]
     modes: Option<String>,
     /// Language of the project, if no file in it says so
@@ -313,6 +318,7 @@ impl Args {
             overwrite_peers: self.overwrite_peers,
             spec: self.spec.clone(),
             plan: self.plan.clone(),
+            at_base: self.tried(target, ctl)?,
             modes: self.modes.clone().map(|modes| vec![modes]),
             driver: self.driver.map(|driver| match driver {
                 Driver::Orchestrator => peers_model::config::Driver::Orchestrator,
@@ -338,7 +344,20 @@ impl Args {
                     texts.iter().map(move |text| PeerSetting { field, text: text.clone() })
                 })
                 .collect(),
+            ..ProjectOptions::default()
         })
+    }
+
+    /// What the acceptance command of a plan says before anything is done.
+    fn tried(&self, target: &Path, ctl: &Ctl) -> Result<String, CommandError> {
+        match (&self.plan, self.modes.as_deref(), &self.spec) {
+            (Some(path), Some("implement"), None) => {
+                let planned = Planned::read(path)?;
+                Ok(contract::preflight(target, &ctl.env, planned.plan(), self.accept_passing)?)
+            }
+            // Refused with all the rest.
+            _ => Ok(String::new()),
+        }
     }
 }
 
@@ -481,7 +500,8 @@ impl Told<'_> {
                 .and_then(|dir| dir.stat(name))
                 .is_ok_and(|stat| stat.is_some())
         };
-        (!there("TASK.md") && !there("SPEC.md")).then(|| {
+        // The reviews of a mode say what is to be done.
+        (self.args.modes.is_none() && !there("TASK.md") && !there("SPEC.md")).then(|| {
             "write what the agents should do into TASK.md at the top, and commit it; goals only say when it is done"
                 .into()
         })

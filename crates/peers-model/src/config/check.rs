@@ -32,6 +32,12 @@ pub(crate) fn variable(text: &str) -> Option<String> {
     (!plain).then(|| "is not the name of an environment variable; list names only, without values".to_owned())
 }
 
+/// Why a text is no number that `no-secrets` prints.
+pub(crate) fn sha256(text: &str) -> Option<String> {
+    let hex = |b: u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
+    (text.len() != 64 || !text.bytes().all(hex)).then(|| "is not 64 digits of 0-9 and a-f".to_owned())
+}
+
 /// Why no peer may have this name.
 pub(crate) fn reserved(text: &str) -> Option<String> {
     RESERVED_NAMES

@@ -1,5 +1,7 @@
 //! Records of what an operator did.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Digests, Rules};
@@ -81,6 +83,49 @@ pub enum OperatorOp {
     Moving(BranchMove),
     /// That move is done, or nothing of it was.
     Moved,
+    /// Contracts were frozen or amended, or a blocked step was acknowledged.
+    Contract(ContractRecord),
+}
+
+/// What an operator did to the frozen plan and its commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractRecord {
+    /// What.
+    pub contract: ContractAct,
+    /// Why.
+    pub reason: String,
+    /// What changed, by name: values before and after, the step and its text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub change: BTreeMap<String, String>,
+    /// Digest of the pins that hold since.
+    pub state: String,
+}
+
+/// What can be done to contracts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContractAct {
+    /// They were frozen.
+    Init,
+    /// A command was replaced.
+    Amend,
+    /// A blocked step no longer keeps the plan from being complete.
+    AckBlock,
+    /// It does again.
+    Unblock,
+}
+
+impl ContractAct {
+    /// The word, as written.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Amend => "amend",
+            Self::AckBlock => "ack-block",
+            Self::Unblock => "unblock",
+        }
+    }
 }
 
 /// A cap that an operator sets.

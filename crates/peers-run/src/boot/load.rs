@@ -9,7 +9,7 @@ use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
 use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::{RunRequest, exit, limits};
-use peers_store::accept::{self, Accepted};
+use peers_store::accept::{self, Accepted, AcceptedMode};
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
 use peers_sys::digest::sha256_hex;
@@ -17,6 +17,7 @@ use peers_sys::env::Env;
 use peers_sys::term;
 
 use super::finding::{BootError, Finding};
+use super::modes::mode_files;
 use super::options::setup_hint;
 use crate::engine::Reload;
 use crate::env::{Host, LeftOut};
@@ -105,9 +106,23 @@ impl Loaded {
         }
         if self.accepted.is_none() {
             let (digests, at) = (self.digests.clone(), peers_sys::clock::now());
-            self.accepted = Some(Accepted { v: 1, digests, at, by: "--accept-digest".into(), note: None });
+            self.accepted = Some(Accepted {
+                v: 1,
+                digests,
+                at,
+                by: "--accept-digest".into(),
+                note: None,
+                modes: Vec::new(),
+                contracts: None,
+            });
         }
         Ok(())
+    }
+
+    /// The modes that the accepted goals were made from.
+    #[must_use]
+    pub fn modes(&self) -> &[AcceptedMode] {
+        self.accepted.as_ref().map(|accepted| accepted.modes.as_slice()).unwrap_or_default()
     }
 
     /// What is allowed and yet most likely not meant.
@@ -369,7 +384,9 @@ pub(super) struct Reloader {
 impl Reload for Reloader {
     fn reload(&mut self, old: &LoopConfig) -> Result<LoopConfig, String> {
         let loaded = load(&mut self.disk).map_err(|e| e.to_string())?;
-        let book = Book::new(loaded.config.clone(), &loaded.goals).map_err(|e| e.to_string())?;
+        let modes = mode_files(&mut self.disk, loaded.modes()).map_err(|finding| finding.message)?;
+        let book =
+            Book::new(loaded.config.clone(), &loaded.goals).map_err(|e| e.to_string())?.with_modes(modes);
         let mut cfg = old.clone();
         cfg.rules = rules(&loaded.config, &loaded.goals, &self.request);
         cfg.goals.clone_from(&loaded.goals);

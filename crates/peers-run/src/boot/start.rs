@@ -29,6 +29,7 @@ use serde_json::json;
 
 use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader};
+use super::modes::mode_files;
 use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
 use super::preflight::{self, Examined};
 use super::watching::{TellingLock, Watching};
@@ -163,7 +164,8 @@ pub fn run(
         return Err(BootError { findings });
     };
     let book = Book::new(loaded.config.clone(), &loaded.goals)
-        .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
+        .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?
+        .with_modes(mode_files(&mut disk, loaded.modes())?);
     let lock = match held {
         Some(lock) => lock,
         None => place.lock("run")?,

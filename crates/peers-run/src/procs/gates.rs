@@ -22,6 +22,7 @@ use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::judging;
 use super::kept::Worth;
+use super::mode_dir::{self, ModeDir};
 use super::progress::Progress;
 use super::unwritten::Unwritten;
 use super::{Book, Gate, Site, runtime, setup};
@@ -373,10 +374,16 @@ impl Batch {
         if let (Some(why), Some(_)) = (&self.job.unfit, &gate.pass_when) {
             return Some(Attempt::none(Verdict::Fail { diagnostic: why.clone() }));
         }
-        let spawn = match self.spawn(id, gate, git_config, home) {
+        let mut spawn = match self.spawn(id, gate, git_config, home) {
             Ok(spawn) => spawn,
             Err(diagnostic) => return Some(Attempt::none(Verdict::Fail { diagnostic })),
         };
+        let of_mode = self.book.modes.get(id).filter(|_| gate.pass_when.is_some());
+        let mode_dir = match of_mode.map(|files| ModeDir::fresh(&self.site.spec.scratch, files)).transpose() {
+            Ok(made) => made,
+            Err(why) => return Some(Attempt::none(judging::error(&why))),
+        };
+        spawn.env.extend(mode_dir.iter().map(|dir| (mode_dir::VARIABLE.into(), dir.path().into())));
         let reports = match &gate.pass_when {
             // In the work tree and in kept copies a tool may rightly leave alone what is up to date.
             Some(pass_when) if self.place_of(id) == Place::Pristine => pass_when.json_files(),

@@ -16,6 +16,7 @@ mod judging;
 mod kept;
 mod launch;
 mod leftover;
+mod mode_dir;
 mod output;
 mod probe;
 mod progress;
@@ -61,6 +62,7 @@ pub use gates::{Cancel, run_gates};
 pub use hooks::HookNews;
 pub use launch::ALWAYS_HOLDS;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
+pub use mode_dir::{Files, ModeFiles};
 pub use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};
 pub use recover::reap_run;
@@ -186,6 +188,7 @@ impl Site {
 #[derive(Debug)]
 pub struct Book {
     config: Config,
+    modes: ModeFiles,
     gates: BTreeMap<GoalId, Gate>,
     order: Vec<GoalId>,
     patterns: Patterns,
@@ -247,7 +250,14 @@ impl Book {
             &or(&config.health.halt_patterns, &DEFAULT_HALT_PATTERNS),
         )?;
         let prices = prices(&config.prices);
-        Ok(Self { config, gates, order, patterns, prices })
+        Ok(Self { config, modes: ModeFiles::new(), gates, order, patterns, prices })
+    }
+
+    /// The same with the files of the modes that the gates come from.
+    #[must_use]
+    pub fn with_modes(mut self, modes: ModeFiles) -> Self {
+        self.modes = modes;
+        self
     }
 
     /// The configuration.

@@ -1,6 +1,7 @@
 //! Tests of `peers init` on real repositories.
 
 mod gates;
+mod modes;
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

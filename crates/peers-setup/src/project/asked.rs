@@ -1,17 +1,17 @@
 //! What was asked for, before the target is looked at.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use peers_core::plan;
 use peers_model::command::Step;
 use peers_model::{exit, limits};
+use peers_modes::Merged;
 use peers_place::file_exit;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::{Env, expand_home};
-use peers_sys::term;
 
 use super::super::ScaffoldError;
 use super::super::error::shown;
+use super::super::frozen::{Planned, parent};
 use super::ProjectOptions;
 
 /// The mode that goes with a plan.
@@ -22,77 +22,31 @@ const IMPLEMENT: &str = "implement";
 pub(super) struct Asked {
     /// The text of `SPEC.md`.
     pub(super) spec: Option<String>,
+    /// What its modes ask for.
+    pub(super) modes: Option<Merged>,
+    /// The plan that is frozen.
+    pub(super) planned: Option<Planned>,
 }
 
 /// Refuses what cannot be meant. Reads the files that were named.
 pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, ScaffoldError> {
-    let ProjectOptions { spec, plan, modes, .. } = options;
+    let ProjectOptions { spec, plan, modes, language, .. } = options;
     if plan.is_some() && spec.is_some() {
         return Err(usage("--plan and --spec exclude each other", "a plan says what to do"));
     }
-    let modes = modes.as_deref().map(names).transpose()?.unwrap_or_default();
-    let implement = modes.iter().any(|mode| mode == IMPLEMENT);
+    let names = modes.as_deref().map(peers_modes::names).transpose()?.unwrap_or_default();
+    let implement = names.iter().any(|mode| mode == IMPLEMENT);
     if implement && plan.is_none() {
         return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
-    if let Some(path) = plan {
-        check_plan(path)?;
-    }
-    if !modes.is_empty() {
-        let named: Vec<_> = modes.iter().map(|name| format!("`{}`", term::line(name, 60))).collect();
-        return Err(ScaffoldError::refused(
-            exit::INVALID,
-            format!("there is no mode {}; this version has none yet", named.join(", ")),
-            "leave `--modes` out: goals are written into .peers/goals.yaml",
-        ));
-    }
-    if plan.is_some() {
-        return Err(usage(
-            "--plan goes with the mode `implement`, which this version does not have yet",
-            "the plan has no errors; `--spec` writes a text into SPEC.md",
-        ));
+    let modes = super::super::modes::merged(modes.as_deref(), *language, None, env)?.map(|(modes, _)| modes);
+    let planned = plan.as_deref().map(Planned::read).transpose()?;
+    let planned = planned.map(|planned| Planned { at_base: options.at_base.clone(), ..planned });
+    if plan.is_some() && !implement {
+        return Err(usage("--plan goes with the mode `implement`", "`--modes implement`"));
     }
     let spec = spec.as_deref().map(|spec| text_of("--spec", spec, env)).transpose()?;
-    Ok(Asked { spec })
-}
-
-/// The names of modes in `a,b` and lists of it.
-fn names(words: &[String]) -> Result<Vec<String>, ScaffoldError> {
-    let names: Vec<String> = words
-        .iter()
-        .flat_map(|word| word.split(','))
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect();
-    if names.is_empty() {
-        return Err(usage("--modes names no mode", "leave it out"));
-    }
-    Ok(names)
-}
-
-fn check_plan(path: &Path) -> Result<(), ScaffoldError> {
-    let (dir, name) = parent(path).ok_or_else(|| no_plan(path))?;
-    let bytes = match SafeDir::open_shared(&dir).and_then(|dir| dir.read(&name, limits::CONFIG)) {
-        Ok(bytes) => bytes,
-        Err(FileError::NotFound { .. }) => return Err(no_plan(path)),
-        Err(error @ FileError::TooLarge { .. }) => {
-            return Err(invalid(path, &[plan::Problem { line: 1, message: error.to_string() }]));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let errors = plan::parse(&bytes).errors;
-    if errors.is_empty() { Ok(()) } else { Err(invalid(path, &errors)) }
-}
-
-/// The file is no plan: all that is wrong with it.
-fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
-    let lines: Vec<_> = errors
-        .iter()
-        .map(|error| format!("line {}: {}", error.line, term::line(&error.message, 300)))
-        .collect();
-    let message = format!("{} is not a valid plan: {}", shown(path), lines.join("; "));
-    ScaffoldError::plain(exit::INVALID, message)
+    Ok(Asked { spec, modes, planned })
 }
 
 /// The text itself that was given with `option`, or that of the file which it names.
@@ -134,20 +88,9 @@ fn usage(why: impl Into<String>, hint: impl Into<Step>) -> ScaffoldError {
     ScaffoldError::refused(exit::USAGE, why, hint)
 }
 
-fn no_plan(path: &Path) -> ScaffoldError {
-    usage(format!("{} does not exist", shown(path)), "name a file that is there: `--plan FILE`")
-}
-
 fn no_file(option: &str, path: &Path) -> ScaffoldError {
     usage(
         format!("{} does not exist", shown(path)),
         format!("a text that begins like a path is read from a file: `{option} FILE`"),
     )
-}
-
-/// The directory of a file and its name in there.
-fn parent(path: &Path) -> Option<(PathBuf, std::ffi::OsString)> {
-    let name = path.file_name()?.to_owned();
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some((dir.to_owned(), name))
 }

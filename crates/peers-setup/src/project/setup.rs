@@ -52,8 +52,10 @@ fn init_options(path: &Path, existing: Existing, options: &ProjectOptions, dry_r
         driver: options.driver,
         language: options.language,
         gates: options.gates.clone(),
+        modes: options.modes.clone(),
         agents: options.agents.clone(),
         task: options.task.clone(),
+        plan: options.planned.clone(),
         settings: options.settings.clone(),
         ..InitOptions::default()
     }

@@ -17,6 +17,7 @@ use super::super::settings::configure;
 use super::super::{Existing, ScaffoldError, gates, target, task};
 use super::ProjectOptions;
 use super::aside::is_aside;
+use super::asked::Asked;
 use super::fill::{README, SPEC, readme};
 use super::setup;
 
@@ -44,19 +45,20 @@ pub(super) enum Git {
 }
 
 /// Looks, and refuses where it must. Writes nothing.
-pub(super) fn look(options: &ProjectOptions, spec: Option<&str>, env: &Env) -> Result<Site, ScaffoldError> {
-    let asked = &options.target;
-    match asked.canonicalize() {
-        Ok(path) => there(&path, options, spec, env),
-        Err(error) if error.kind() == ErrorKind::NotFound => new(asked, options, env),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(not_a_directory(asked)),
-        Err(source) => Err(FileError::Io { path: asked.clone(), op: "look at", source }.into()),
+pub(super) fn look(options: &ProjectOptions, asked: &Asked, env: &Env) -> Result<Site, ScaffoldError> {
+    let target = &options.target;
+    match target.canonicalize() {
+        Ok(path) => there(&path, options, asked, env),
+        Err(error) if error.kind() == ErrorKind::NotFound => new(options, asked, env),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Err(not_a_directory(target)),
+        Err(source) => Err(FileError::Io { path: target.clone(), op: "look at", source }.into()),
     }
 }
 
-fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, ScaffoldError> {
-    let name = asked.file_name().ok_or_else(|| no_parent(asked))?;
-    let parent = asked.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn new(options: &ProjectOptions, asked: &Asked, env: &Env) -> Result<Site, ScaffoldError> {
+    let target = options.target.as_path();
+    let name = target.file_name().ok_or_else(|| no_parent(target))?;
+    let parent = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.canonicalize().map_err(|_| no_parent(parent))?;
     let path = parent.join(name);
     let parent = SafeDir::open_shared(parent)?;
@@ -67,7 +69,7 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
     target::allowed(&path, env)?;
     refuse_nested(&path, parent.path())?;
     configure(None, &options.agents.tools(env), &options.settings)?;
-    gates::of_nothing(&options.gates, options.language, &path)?;
+    gates::of_nothing(&options.gates, asked.modes.as_ref(), options.language, &path)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
     {
@@ -80,12 +82,8 @@ fn new(asked: &Path, options: &ProjectOptions, env: &Env) -> Result<Site, Scaffo
     Ok(Site::New { parent, name: name.to_owned(), path })
 }
 
-fn there(
-    path: &Path,
-    options: &ProjectOptions,
-    spec: Option<&str>,
-    env: &Env,
-) -> Result<Site, ScaffoldError> {
+fn there(path: &Path, options: &ProjectOptions, asked: &Asked, env: &Env) -> Result<Site, ScaffoldError> {
+    let spec = asked.spec.as_deref();
     let Ok(work) = SafeDir::open_shared(path) else { return Err(not_a_directory(path)) };
     let path = target::admitted(path, env)?;
     let git = git(&path, &work)?;
@@ -113,7 +111,7 @@ fn there(
             task::refuse_other(&work, task)?;
         }
         configure(None, &options.agents.tools(env), &options.settings)?;
-        gates::goals(&options.gates, options.language, &work)?;
+        gates::goals(&options.gates, asked.modes.as_ref(), options.language, &work)?;
     } else {
         setup::would(&path, existing, options, env)?;
     }

@@ -91,7 +91,7 @@ fn an_identity_is_written_only_where_none_is_inherited() {
     for inherited in [None, Some(who)] {
         let world = world();
         let projects = SafeDir::open_shared(world.dir("projects")).unwrap();
-        let asked = asked::Asked { spec: None };
+        let asked = asked::Asked { spec: None, modes: None, planned: None };
         let mut ignored = |_| {};
         let mut filler = Filler::of(asked, &world.env, &mut ignored, inherited.clone());
         let aside = Aside::make(&projects, "a".as_ref()).unwrap();
@@ -339,8 +339,7 @@ fn row_41_a_plan_goes_with_the_mode_implement_alone() {
         code == exit::USAGE && text.starts_with("--plan goes with the mode `implement`"),
         "{code} {text}"
     );
-    let (code, text) = with(Some(&plan), Some("implement"), None);
-    assert!(code == exit::INVALID && text.contains("there is no mode `implement`"), "{code} {text}");
+    assert_eq!(with(Some(&plan), Some("implement,audit"), None).0, exit::USAGE);
 
     std::fs::write(&plan, good.replace("acceptance: true", "surfaces: web").replace("- touches: b", ""))
         .unwrap();
@@ -360,13 +359,67 @@ fn row_41_a_plan_goes_with_the_mode_implement_alone() {
 }
 
 #[test]
+fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
+    let world = world();
+    let plan = world.root.join("plan.md");
+    let text = "# F\n## Meta\nsurfaces: cli\nacceptance: cargo test\ne2e: ./try\nacceptance_files: tests/**\n\
+                ## Steps\n- [ ] [STEP-1] a\n  - touches: b\n";
+    std::fs::write(&plan, text).unwrap();
+    let path = world.repo("projects/repo");
+    let asked = |at_base: &str| ProjectOptions {
+        plan: Some(plan.clone()),
+        modes: Some(vec!["implement".to_owned()]),
+        at_base: at_base.to_owned(),
+        ..options(&world, "repo")
+    };
+    let (code, why) = refused(&world, &asked("exit 1"));
+    assert!(code == exit::INVALID && why.contains("`tests/**` takes no file of HEAD"), "{why}");
+    std::fs::create_dir(path.join("tests")).unwrap();
+    std::fs::write(path.join("tests/a.rs"), "frozen\n").unwrap();
+    git(&path, &["add", "-A"]);
+    git(&path, &["commit", "-qm", "tests"]);
+    new(&world, &asked("exit 1")).unwrap();
+    assert_eq!(git(&path, &["status", "--porcelain"]), "");
+    assert_eq!(git(&path, &["show", "HEAD:PLAN.md"]), text.trim_end());
+    let store = world.place(&path).store_dir().to_owned();
+    let stored = |name: &str| std::fs::read_to_string(store.join("contracts").join(name)).unwrap();
+    assert_eq!(stored("PLAN.original.md"), text);
+    assert_eq!(stored("acceptance.sh"), "#!/bin/sh\nset -e\ncargo test\n");
+    assert_eq!(stored("e2e.sh"), "#!/bin/sh\nset -e\n./try\n");
+    assert_eq!(stored("files/tests/a.rs"), "frozen\n");
+    let journal = std::fs::read_to_string(store.join("journal/000001.jsonl")).unwrap();
+    for part in ["\"op\":\"contract\"", "\"contract\":\"init\"", "\"at_base\":\"exit 1\""] {
+        assert!(journal.contains(part), "{part}: {journal}");
+    }
+    for copy in
+        ["PLAN.original.md", "contracts/acceptance.sh", "contracts/e2e.sh", "contracts/files/tests/a.rs"]
+    {
+        assert_eq!(mode(path.join(".peers").join(copy)) & 0o777, 0o444, "{copy}");
+    }
+    // Another plan is no reason to lose the one that is there.
+    let other = world.repo("projects/other");
+    std::fs::write(other.join("PLAN.md"), "mine\n").unwrap();
+    let asked = ProjectOptions { target: other, ..asked("") };
+    assert_eq!(refused(&world, &asked).0, exit::CONFLICT);
+}
+
+#[test]
 fn row_42_modes_that_are_none_are_refused() {
     let world = world();
     let path = world.repo("projects/repo");
     world.init(&path);
     for (modes, code, says) in [
         (",, ,", exit::USAGE, "--modes names no mode"),
-        ("audit,thorough", exit::INVALID, "there is no mode `audit`, `thorough`; this version has none yet"),
+        (
+            "describe,audit",
+            exit::USAGE,
+            "the mode `describe` stacks with no other, and `audit` was asked for too",
+        ),
+        (
+            "adit",
+            exit::INVALID,
+            "unknown mode `adit`; available: audit, audit-deep, describe, document, implement, thorough",
+        ),
     ] {
         let asked = ProjectOptions { modes: Some(vec![modes.to_owned()]), ..options(&world, "repo") };
         assert_eq!(refused(&world, &asked), (code, says.to_owned()), "{modes}");

@@ -151,7 +151,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
         &[
             (
                 "op",
-                "accepted|budget-reset|budget-set|resumed|ack|store-attached|undone|landed|moving|moved",
+                "accepted|budget-reset|budget-set|resumed|ack|store-attached|undone|landed|moving|moved|contract",
                 "What; the other fields depend on it.",
             ),
             ("by", "text", "Login name."),
@@ -171,6 +171,9 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
             ("kind?", "land|undo", "On whose behalf a branch is moved."),
             ("branch?", "text", "The branch that is moved."),
             ("workdir?", "text?", "The work tree that has it checked out."),
+            ("contract?", "init|amend|ack-block|unblock", "What became of frozen contracts."),
+            ("change?", "{text}", "What changed of them, by name."),
+            ("state?", "text", "Digest of the pins that hold since."),
             ("caps?", "[#cap]", "Caps that were set over those of the configuration."),
             ("until?", "time", "They hold before this instant."),
         ],

@@ -1,5 +1,7 @@
 //! What is missing for `complete`, and the soft goals.
 
+use peers_store::planted;
+
 use super::*;
 
 fn kinds(view: &LoopView) -> Vec<&'static str> {
@@ -134,6 +136,24 @@ fn a_run_that_is_complete_names_exempt_gates_in_its_last_lines() {
     };
     assert_eq!(ended(true), ["not proved in a clean checkout (`tree: live`): tests-pass"]);
     assert_eq!(ended(false), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_is_complete_names_what_planted_faults_showed_at_its_commit_and_at_no_other() {
+    for (at, due) in [('b', vec!["the gates noticed 18 of 20 faults planted here"]), ('c', vec![])] {
+        let mut world = World::new();
+        world.start(rules());
+        world.exit(StopReason::Complete, "");
+        let head = world.view().core.value().unwrap().head.clone().unwrap();
+        let head = if at == 'b' { head } else { CommitId::new("9".repeat(40)).unwrap() };
+        let tree = TreeId::new("9".repeat(40)).unwrap();
+        let accepted = peers_store::accept::read(&mut world.disk()).unwrap().unwrap().digests;
+        let accepted = peers_store::accept::together(&accepted);
+        let found = planted::Planted::new((head, tree, accepted), Timestamp::default(), 7, (20, 18));
+        planted::write(&mut world.disk(), &found).unwrap();
+        assert_eq!(closing(&world.view()), due);
+        assert_eq!(world.text().contains("18 of 20 faults planted here"), at == 'b');
+    }
 }
 
 #[test]

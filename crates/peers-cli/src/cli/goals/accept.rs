@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_console::operator;
+use peers_console::{modes, operator};
 use peers_model::command::Step as Hint;
 use peers_model::record::{Digests, OperatorOp};
 use peers_model::{exit, limits};
@@ -21,7 +21,7 @@ use super::widening::{self, Asked, To, Widening};
 ///
 /// A change to what runs as you (a gate's `cmd`, a peer's `argv`, tool or provider, `setup.commands`,
 /// `hooks`, `verify.commands`, `goals.env`) needs a `yes` typed on a terminal, or the digest that
-/// `peers goals diff` prints: `--widen DIGEST`.
+/// `peers goals diff` prints: `--widen DIGEST`. A gate of a mode that is dropped or changed needs `--note`.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -87,6 +87,7 @@ pub(super) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     }
     let (goals, config) = files(&mut disk)?;
     unchanged(&goals, &config, &new)?;
+    modes::refuse_unexplained(&mut disk, &goals, note.as_deref())?;
     let first = loaded.accepted.is_none() && loaded.damaged.is_none();
     let step = Step::to(first, &mut disk, &goals, &config);
     for warning in loaded.warnings() {

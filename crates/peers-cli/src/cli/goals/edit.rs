@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_console::operator;
+use peers_console::{modes, operator};
 use peers_model::command::{self, Step as Hint};
 use peers_model::record::OperatorOp;
 use peers_model::{exit, limits};
@@ -243,6 +243,7 @@ impl Copy {
             let error = CommandError::new(exit::REFUSED, message);
             return Err(kept(error.hint("read both files in .peers/, `peers goals accept`, then edit")));
         }
+        modes::refuse_unexplained(disk, goals, args.note.as_deref()).map_err(kept)?;
         let step = Step::to(before.is_first(), disk, goals, config);
         let rows: Vec<_> = step.changes.iter().map(Change::json).collect();
         let needs_yes = step.wider || step.blind || !step.changes.iter().all(Change::only_strengthens);

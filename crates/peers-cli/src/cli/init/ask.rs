@@ -46,7 +46,8 @@ pub(super) fn found(args: &Args, cx: &Cx) -> Result<Args, CommandError> {
     if args.agents.is_empty() && installed(cx).is_empty() {
         return Err(no_agent());
     }
-    if args.test.is_none() && !args.detect {
+    // Modes say themselves whether they need one.
+    if args.test.is_none() && !args.detect && args.modes.is_none() {
         let none = || {
             CommandError::new(exit::NEGATIVE, "found no command that runs the tests")
                 .hint("name it: `--test 'make check'`")

@@ -45,7 +45,8 @@ pub(super) fn idle(node: Node<'_>, text: &str) -> Option<Idle> {
             _ => return None,
         },
     };
-    let declares = if is_class { is_exception(node, text) } else { is_declared(node, text) };
+    let declares =
+        if is_class { is_exception(node, text) || is_abstract(node, text) } else { is_declared(node, text) };
     Some(Idle { name, line: line(node), returns, declares })
 }
 
@@ -86,10 +87,11 @@ fn is_declared(function: Node<'_>, text: &str) -> bool {
         });
     let body = whole.unwrap_or(function).parent();
     let class = body.and_then(|body| body.parent()).filter(|class| class.kind() == "class_definition");
-    marked
-        || class.is_some_and(|class| {
-            bases(class, text).any(|base| matches!(base, "ABC" | "Protocol" | "ABCMeta"))
-        })
+    marked || class.is_some_and(|class| is_abstract(class, text))
+}
+
+fn is_abstract(class: Node<'_>, text: &str) -> bool {
+    bases(class, text).any(|base| matches!(base, "ABC" | "Protocol" | "ABCMeta"))
 }
 
 fn is_exception(class: Node<'_>, text: &str) -> bool {

@@ -197,6 +197,7 @@ impl Args {
             peer_model,
             peer_reasoning,
             peer_provider,
+            accept_passing,
             into_nonempty,
             overwrite_peers,
             replace_registration,
@@ -247,6 +248,7 @@ impl Args {
         }
         let flags = [
             (detect, "--detect"),
+            (accept_passing, "--accept-passing"),
             (into_nonempty, "--into-nonempty"),
             (overwrite_peers, "--overwrite-peers"),
             (replace_registration, "--replace-registration"),

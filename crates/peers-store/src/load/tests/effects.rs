@@ -141,6 +141,16 @@ const CONFIG: &[(&str, &str, &str)] = &[
         "a_glob_of_the_operator_makes_a_reproducer_of_a_file",
         "bug_hunt.test_globs",
     ),
+    (
+        "crates/peers-checks/src/tests/sources.rs",
+        "the_operator_says_where_sources_are_and_that_there_may_be_none",
+        "checks checks.layout checks.allow_empty",
+    ),
+    (
+        "crates/peers-checks/src/tests/no_secrets.rs",
+        "row_15_a_private_key_in_a_file_fails_unless_exactly_it_is_allowed",
+        "checks.allow_secrets",
+    ),
     (HEALTH, "row_41_an_interval_of_zero_never_tries_again", "recovery_interval"),
     (
         AGENTS,
