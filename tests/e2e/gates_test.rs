@@ -50,6 +50,13 @@ fn gates_that_check_everything_notice_every_fault_and_each_is_counted() {
     assert!(text.out.starts_with("gates test: 2 of 2 faults noticed (seed 7)\n"), "{}", text.out);
     assert_eq!(world.read("src/price.js"), CODE);
     assert!(world.git(&["status", "--porcelain"]).is_empty());
+    // While a loop runs a peer could ask until it likes the answer.
+    let lock = std::fs::File::open(world.store().join("run.lock")).unwrap();
+    lock.lock().unwrap();
+    let held = world.peers(&["gates", "test", "--seed", "9", "--count", "1"]).exits(0);
+    held.err_has("note: the figure is not kept: ");
+    drop(lock);
+    world.peers(&["check", "mutation-sample"]).exits(0).out_has("2 of 2 planted faults");
     // With other gates it says nothing.
     world.write(".peers/goals.yaml", &goals(&[("tests", "true")]));
     world.accept_config("");

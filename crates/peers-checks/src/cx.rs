@@ -384,7 +384,10 @@ fn contracts_of(store: Option<&mut FsDisk>) -> Contracts {
         return Contracts::Absent(CouldNot::new("there is no trusted store, so no frozen plan to judge by"));
     };
     let read = contracts::read(disk).and_then(|frozen| match frozen {
-        None => Ok(Contracts::Absent(CouldNot::with(absent, "`peers init --plan FILE` freezes one"))),
+        None => Ok(Contracts::Absent(CouldNot::with(
+            absent,
+            "`peers init --modes implement --plan FILE` freezes one",
+        ))),
         Some(frozen) => {
             let differences = contracts::differences(disk, &frozen)?;
             Ok(Contracts::Frozen(Box::new(frozen), differences))

@@ -2,7 +2,7 @@
 //!
 //! A check is a function of commits and of the operator's own record: it reads git in process, takes
 //! attribution from the journal, writes nothing and starts nothing. What cannot be measured is neither
-//! a pass nor a failure. Start reading at [`registry`]; [`CheckCx::open`] says what a check may see.
+//! a pass nor a failure. Start reading at [`registry()`]; [`CheckCx::open`] says what a check may see.
 
 mod attribution;
 pub mod bug_hunt;

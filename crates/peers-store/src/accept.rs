@@ -154,7 +154,7 @@ pub fn write<D: Disk>(
     write_with(disk, (goals, config), (at, by, note), None)
 }
 
-/// [`write`] with the modes that the goals were made from.
+/// [`write()`] with the modes that the goals were made from.
 ///
 /// # Errors
 /// As there.

@@ -68,7 +68,10 @@ fn judge(cx: &CheckCx, additions: bool) -> Result<Report, CouldNot> {
     }
     findings.extend(unreadable.iter().map(|(path, why)| Finding::at(path, None, "unreadable", why, None)));
     let mut report = match findings.len() {
-        0 => Report::new(Verdict::Pass, format!("{} public names", is.len())),
+        0 => Report::new(
+            Verdict::Pass,
+            if is.len() == 1 { "1 public name".to_owned() } else { format!("{} public names", is.len()) },
+        ),
         n => Report::new(Verdict::Fail, format!("{n} of {} public names changed unannounced", is.len())),
     };
     report.count("names", is.len());
