@@ -86,7 +86,8 @@ type Open<'m> = Vec<(&'m Claim, u64)>;
 fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
     let mut taken = BTreeSet::new();
     let mut pairs: Vec<Option<usize>> = Vec::new();
-    for same in [same_place as fn(&Measured, &Measured) -> bool, same_name] {
+    let ways: [fn(&Measured, &Measured) -> bool; 2] = [same_place, same_name];
+    for same in ways {
         for (at, old) in before.iter().enumerate() {
             if pairs.len() <= at {
                 pairs.push(None);

@@ -96,7 +96,7 @@ impl<'a, 't> Version<'a, 't> {
                     file: *file,
                     path: test.path.clone(),
                     claims: walk.claims,
-                    skips: (of_this.len() + under) as u64,
+                    skips: count(of_this.len() + under),
                     off: under > 0
                         || of_this.iter().any(|kind| matches!(kind, SkipKind::Skip | SkipKind::MayFail)),
                     words: tokens(body, text).into_iter().filter(|t| is_name(t)).map(str::to_owned).collect(),
@@ -105,6 +105,10 @@ impl<'a, 't> Version<'a, 't> {
         }
         out
     }
+}
+
+fn count(of: usize) -> u64 {
+    u64::try_from(of).unwrap_or(u64::MAX)
 }
 
 type Locals<'t> = BTreeMap<&'t str, BTreeSet<String>>;
@@ -233,11 +237,11 @@ fn attributes<'t>(node: Node<'_>, text: &'t str) -> impl Iterator<Item = &'t str
 fn cases(source: &Source<'_>, body: Node<'_>, unknown: u64) -> u64 {
     let text = source.text();
     let Some(function) = body.parent() else { return 1 };
-    let count = match source.language() {
+    let cases = match source.language() {
         Language::Go => 1,
         Language::Rust => {
             let of = |name: &str| name.starts_with("#[case") || name.starts_with("#[test_case");
-            attributes(function, text).filter(|attribute| of(attribute)).count().max(1) as u64
+            count(attributes(function, text).filter(|attribute| of(attribute)).count().max(1))
         }
         Language::Python => {
             let whole = function.parent().filter(|parent| parent.kind() == "decorated_definition");
@@ -262,7 +266,7 @@ fn cases(source: &Source<'_>, body: Node<'_>, unknown: u64) -> u64 {
             table.map_or(1, |table| elements(source, table, 0).unwrap_or(unknown))
         }
     };
-    count.min(MOST)
+    cases.min(MOST)
 }
 
 /// How many elements a loop goes over, where that can be told.
@@ -273,7 +277,7 @@ fn elements(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<u64> {
     let text = source.text();
     let again = |node: Node<'_>| elements(source, node, depth + 1);
     let listed =
-        |node: Node<'_>| children(node).filter(|child| !child.kind().ends_with("comment")).count() as u64;
+        |node: Node<'_>| count(children(node).filter(|child| !child.kind().ends_with("comment")).count());
     match node.kind() {
         "list" | "tuple" | "set" | "dictionary" | "array" | "object" | "array_expression" => {
             Some(listed(node))
@@ -282,7 +286,7 @@ fn elements(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<u64> {
         "macro_invocation" => {
             let all = tokens(node, text);
             let inner = all.get(3..all.len().checked_sub(1)?)?;
-            Some(split(inner, &[","]).len() as u64)
+            Some(count(split(inner, &[","]).len()))
         }
         "reference_expression"
         | "parenthesized_expression"
@@ -384,7 +388,7 @@ struct Walk<'v, 'a, 't> {
 
 impl Walk<'_, '_, '_> {
     fn node(&mut self, source: &Source<'_>, node: Node<'_>, times: u64, depth: usize) {
-        if depth > DEEPEST || times == 0 || self.claims.len() as u64 > MOST {
+        if depth > DEEPEST || times == 0 || count(self.claims.len()) > MOST {
             return;
         }
         let text = source.text();
@@ -415,9 +419,9 @@ impl Walk<'_, '_, '_> {
                     .or(part("value"))
                     .or(range)
                     .filter(|_| node.kind() != "for_statement" || range.is_some() || part("left").is_some());
-                let count = over.map_or(1, |over| elements(source, over, 0).unwrap_or(self.unknown));
+                let cases = over.map_or(1, |over| elements(source, over, 0).unwrap_or(self.unknown));
                 if let Some(body) = part("body") {
-                    self.node(source, body, (times * count).min(MOST), depth + 1);
+                    self.node(source, body, (times * cases).min(MOST), depth + 1);
                 }
                 return;
             }
@@ -512,7 +516,7 @@ fn swallows(node: Node<'_>, text: &str) -> bool {
         let all = tokens(clause, text);
         // What is caught is named before the colon.
         let body = all.iter().skip_while(|token| clause.kind() == "except_clause" && **token != ":");
-        broad && !body.into_iter().any(|token| speaks(&token))
+        broad && !body.into_iter().any(speaks)
     })
 }
 
@@ -530,9 +534,9 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     }
     let (name, all) = call(node, text)?;
     let name = name.rsplit('.').next().unwrap_or(name);
-    let list: Vec<_> =
+    let parts: Vec<_> =
         arguments(&all).into_iter().filter(|part| !matches!(part, ["msg" | "err_msg", "=", ..])).collect();
-    Some(match (name, list.as_slice()) {
+    Some(match (name, parts.as_slice()) {
         (
             "raises" | "assertRaises" | "assertRaisesRegex" | "warns" | "assertWarns" | "assertRaisesMessage",
             [what, ..],
@@ -543,7 +547,7 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
         ("assertTrue" | "assert_", [what, ..]) => condition(what),
         ("assertFalse", [what, ..]) if constant(what) == Some(false) => Vec::new(),
         ("assertAlmostEqual" | "assert_almost_equal" | "assert_allclose", [left, right, ..]) => {
-            let within = tolerance_of(&all, list.get(2).copied());
+            let within = tolerance_of(&all, parts.get(2).copied());
             equal(left, right, EXACT).into_iter().map(|claim| claim.within(within)).collect()
         }
         ("assertIs" | "assertNotEqual" | "assertIsNot", [left, right, ..]) => {
@@ -593,7 +597,7 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     let (name, all) = call(node, text)?;
     let first = name.split(['.', '(', '[']).next().unwrap_or(name);
     let last = name.rsplit('.').next().unwrap_or(name);
-    let list = arguments(&all);
+    let given = arguments(&all);
     let whole = || tokens(node, text);
     if first == "expect" {
         // Without a matcher nothing is asserted.
@@ -612,7 +616,7 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
         }
         let subject = call(inner, text).map(|(_, all)| all).unwrap_or_default();
         let denied = name.contains(".not.");
-        let due = list.first().copied().unwrap_or_default();
+        let due = given.first().copied().unwrap_or_default();
         if matches!(due, ["expect", ".", "anything", ..]) {
             return Some(Vec::new());
         }
@@ -632,7 +636,7 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
                 equal(&subject, due, if denied { LOOSE } else { EXACT })
             }
             "toBeCloseTo" | "closeTo" | "approximately" => {
-                let off = match list.get(1) {
+                let off = match given.get(1) {
                     Some([digits]) if last == "toBeCloseTo" => 10_f64.powf(-number(digits)),
                     Some([delta]) => number(delta),
                     _ => 0.01,
@@ -658,7 +662,7 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
         });
     }
     let of_assert = matches!(first, "assert" | "t" | "chai");
-    Some(match (last, list.as_slice()) {
+    Some(match (last, given.as_slice()) {
         ("assert" | "ok" | "isTrue" | "true", [what, ..]) if of_assert => condition(what),
         ("equal" | "strictEqual" | "deepEqual" | "deepStrictEqual" | "is", [left, right, ..])
             if of_assert =>
@@ -691,8 +695,8 @@ fn rust(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     let tree = children(node).find(|child| child.kind() == "token_tree")?;
     let all = tokens(tree, text);
     let inner = all.get(1..all.len().saturating_sub(1)).unwrap_or_default();
-    let list = split(inner, &[","]);
-    Some(match (name, list.as_slice()) {
+    let given = split(inner, &[","]);
+    Some(match (name, given.as_slice()) {
         ("assert", [what, ..]) => condition(what),
         ("assert_eq", [left, right, ..]) => equal(left, right, EXACT),
         ("assert_ne", [left, right, ..]) => equal(left, right, LOOSE),
@@ -707,15 +711,16 @@ fn go(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     let (name, all) = call(node, text)?;
     let (of, last) = name.rsplit_once('.').unwrap_or(("", name));
     let first = of.split(['.', '(']).next().unwrap_or(of);
-    let list = arguments(&all);
+    let given = arguments(&all);
     if matches!(of, "t" | "b" | "f" | "tb") && FAILS.contains(&last) {
         return Some(failing(node, text));
     }
     if !matches!(first, "assert" | "require" | "is" | "qt" | "td") {
         return (asserts(last) || asserts(first)).then(|| vec![Claim::new(EXACT, &tokens(node, text))]);
     }
-    let list = if matches!(list.first(), Some(["t"])) { list.get(1..).unwrap_or_default() } else { &list };
-    Some(match (last, list) {
+    let given =
+        if matches!(given.first(), Some(["t"])) { given.get(1..).unwrap_or_default() } else { &given };
+    Some(match (last, given) {
         (
             "Equal" | "Equals" | "EqualValues" | "Exactly" | "Same" | "JSONEq" | "ElementsMatch",
             [left, right, ..],
