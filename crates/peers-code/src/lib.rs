@@ -25,4 +25,4 @@ pub use recon::{DOCS, RECON_BYTES, TreeFile, recon};
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
 pub use testing::{Skip, SkipKind, Test};
-pub use weaken::{ChangedText, Weaker, weaker};
+pub use weaken::{ChangedFile, Inline, Side, Weaker, is_measured, weaker};

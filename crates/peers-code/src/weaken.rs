@@ -1,89 +1,242 @@
-//! What the tests of a turn say less than before.
+//! What a change takes from the tests and gates of a repository.
 //!
 //! The texts of the changed files come in, as they were before and as they are after; counts go out, and nothing is
 //! judged. A claim is one thing that a test asserts. Claims are followed into helpers of the same files, and counted as
 //! often as a table of cases repeats them; what is never come to, or holds always, is no claim. Claims that are gone
-//! from a test may have gone to another one: a claim there pays for one that says at most as much about the same names.
+//! from a test may have gone to another one: a claim there pays for one that says at most as much about the same names,
+//! where a runner finds it as surely as before.
+//!
+//! What is hostile here makes this crash at worst: it runs in a process of its own.
 
 mod claims;
 mod measure;
+mod places;
+mod settings;
 
 use std::collections::BTreeSet;
 
+use peers_model::weakening::{Weakened, Weakening};
+use serde::{Deserialize, Serialize};
+
+use crate::language::Language;
 use crate::layout::is_test;
-use crate::source::Source;
+use crate::source::{Source, Unreadable};
 use claims::Claim;
 use measure::{Measured, Version};
 
 /// A changed file, as it was and as it is.
-#[derive(Debug, Clone, Copy)]
-pub struct ChangedText<'t> {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
     /// Its path.
-    pub path: &'t str,
-    /// What was in it; nothing where it is new.
-    pub before: Option<&'t [u8]>,
-    /// What is in it; nothing where it is gone.
-    pub after: Option<&'t [u8]>,
+    pub path: String,
+    /// What was in it.
+    pub before: Side,
+    /// What is in it.
+    pub after: Side,
+    /// The operator says that it holds tests, whatever it is called.
+    pub told: bool,
+}
+
+/// One side of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// There is no such file.
+    Absent,
+    /// There is one, and it is no text or too large to be read.
+    Unread,
+    /// Its text.
+    Text(String),
+}
+
+impl Side {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Absent | Self::Unread => None,
+        }
+    }
+
+    fn parse(&self, path: &str) -> Option<Result<Source<'_>, Unreadable>> {
+        self.text().map(|text| Source::parse_loosely(path, text.as_bytes()))
+    }
+}
+
+/// What a change takes from tests and gates.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Weaker {
+    /// What is weaker.
+    pub found: Vec<Weakening>,
+    /// What changed in files of Rust that hold tests beside the product.
+    pub inline: Vec<Inline>,
+}
+
+/// Changed lines of a file that is tests in part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inline {
+    /// Its path.
+    pub path: String,
+    /// Lines of tests that were added, and deleted.
+    pub tests: (u64, u64),
+    /// Other lines that were added, and deleted.
+    pub rest: (u64, u64),
+}
+
+/// A side of a file that can be parsed.
+struct File<'t> {
+    /// Which of all changed files it is.
+    at: usize,
+    path: &'t str,
+    told: bool,
+    /// Nothing was there before.
+    new: bool,
+    source: Source<'t>,
+}
+
+impl File<'_> {
+    fn is_test(&self) -> bool {
+        self.told || is_test(self.path)
+    }
+}
+
+/// Whether [`weaker`] has something to say of a file of this path, besides files of tests.
+#[must_use]
+pub fn is_measured(path: &str) -> bool {
+    is_test(path)
+        || is_snapshot(path)
+        || settings::is_known(path)
+        || Language::of(path) == Some(Language::Rust)
+}
+
+/// Compares all changed files of a turn.
+#[must_use]
+pub fn weaker(files: &[ChangedFile]) -> Weaker {
+    let mut out = Weaker::default();
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (at, file) in files.iter().enumerate() {
+        let new = file.before == Side::Absent;
+        let (old, now) = (file.before.parse(&file.path), file.after.parse(&file.path));
+        out.inline.extend(places::inline(&file.path, old.as_ref(), now.as_ref()));
+        let old = old.map(|source| source.and_then(Source::whole));
+        let now = now.map(|source| source.and_then(Source::whole));
+        // Of what could not be read before nothing can be lost.
+        let old = old.and_then(Result::ok);
+        let tells = file.told
+            || is_test(&file.path)
+            || old.as_ref().is_some_and(|source| !source.tests().0.is_empty());
+        let side = |source| File { at, path: &file.path, told: file.told, new, source };
+        match now {
+            Some(Ok(source)) => after.push(side(source)),
+            Some(Err(_)) if old.is_some() && tells => {
+                out.found.push(Weakened::Unreadable.at(&file.path));
+                continue;
+            }
+            _ if is_unread(file) => out.found.push(Weakened::Unreadable.at(&file.path)),
+            _ => {}
+        }
+        before.extend(old.map(side));
+    }
+    let modules = places::Modules::of(&before, &after);
+    let (old, new) = (Version::new(&before), Version::new(&after));
+    let (old, new) = (old.tests(1, &modules), new.tests(measure::MOST, &modules));
+    let mut counts = vec![Counts::default(); files.len()];
+    compare(&old, &new, &mut counts);
+    for (file, counts) in files.iter().zip(counts) {
+        out.found.extend(counts.found().map(|what| what.at(&file.path)));
+    }
+    out.found.extend(modules.orphans());
+    out.found.extend(places::hooks(&before, &after));
+    whole_files(files, &mut out.found);
+    settings::weaker(files, &mut out.found);
+    out
+}
+
+/// Whether tests or gates could be told from a file that cannot be read.
+fn is_unread(file: &ChangedFile) -> bool {
+    let decides = settings::is_known(&file.path);
+    match (&file.before, &file.after) {
+        // A new file takes nothing away, unless it has a say in the run.
+        (Side::Absent, Side::Unread) => decides || file.path.rsplit('/').next() == Some("conftest.py"),
+        (Side::Unread, _) | (_, Side::Unread) => {
+            let code = Language::of(&file.path).is_some() || is_other_code(&file.path);
+            decides || (code && !is_snapshot(&file.path))
+        }
+        _ => false,
+    }
+}
+
+fn is_snapshot(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    path.split('/').any(|dir| matches!(dir, "__snapshots__" | "golden" | "goldens"))
+        || name.contains(".approved.")
+        || [".snap", ".ambr", ".golden"].iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a file is code in a language that is not read.
+fn is_other_code(path: &str) -> bool {
+    const ENDS: &str =
+        "vue svelte java kt kts groovy scala rb c cc cpp cxx h hpp cs php swift m mm ex exs dart lua sh bats";
+    path.rsplit_once('.').is_some_and(|(_, end)| settings::among(ENDS, end))
+}
+
+/// Stored outputs that were written anew, and tests in other languages that are gone. What only went elsewhere is as it
+/// was.
+fn whole_files(files: &[ChangedFile], out: &mut Vec<Weakening>) {
+    let came: BTreeSet<&str> = files
+        .iter()
+        .filter(|file| file.before == Side::Absent)
+        .filter_map(|file| file.after.text())
+        .collect();
+    for file in files {
+        let Some(before) = file.before.text() else {
+            if is_snapshot(&file.path) && file.before == Side::Unread {
+                out.push(Weakened::Snapshot.at(&file.path));
+            }
+            continue;
+        };
+        let after = file.after.text().unwrap_or_default();
+        let gone = after.trim().is_empty() && !came.contains(before);
+        let tests = file.told || settings::in_tests(&file.path);
+        if is_snapshot(&file.path) {
+            let kept: BTreeSet<&str> = after.lines().collect();
+            let rewritten = file.after != Side::Absent && before.lines().any(|line| !kept.contains(line));
+            if gone || rewritten {
+                out.push(Weakened::Snapshot.at(&file.path));
+            }
+        } else if gone && !before.trim().is_empty() && tests && is_other_code(&file.path) {
+            out.push(Weakened::Tests { lost: 1 }.at(&file.path));
+        }
+    }
 }
 
 /// What the tests of a file say less than before.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Weaker {
-    /// The file in which they were.
-    pub path: String,
-    /// Tests of which nothing is left.
-    pub tests: u64,
-    /// Assertions that are gone.
-    pub assertions: u64,
-    /// Assertions that say less.
-    pub looser: u64,
-    /// Cases of tables that are gone.
-    pub cases: u64,
-    /// Marks that keep a test from running, or from failing.
-    pub skips: u64,
-    /// It was read before, and cannot be any more.
-    pub unreadable: bool,
+#[derive(Debug, Clone, Default)]
+struct Counts {
+    tests: u64,
+    assertions: u64,
+    looser: u64,
+    cases: u64,
+    skips: u64,
 }
 
-impl Weaker {
-    fn is_anything(&self) -> bool {
-        let Self { path: _, tests, assertions, looser, cases, skips, unreadable } = self;
-        *unreadable || [tests, assertions, looser, cases, skips].into_iter().any(|count| *count > 0)
+impl Counts {
+    fn found(self) -> impl Iterator<Item = Weakened> {
+        let Self { tests, assertions, looser, cases, skips } = self;
+        let all = [
+            (tests, Weakened::Tests { lost: tests }),
+            (assertions, Weakened::Assertions { lost: assertions }),
+            (looser, Weakened::Looser { lost: looser }),
+            (cases, Weakened::Cases { lost: cases }),
+            (skips, Weakened::Skips { added: skips }),
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0).map(|(_, what)| what)
     }
-}
-
-/// Compares all changed files of a turn; files in no language that is read are left out.
-#[must_use]
-pub fn weaker(files: &[ChangedText<'_>]) -> Vec<Weaker> {
-    let mut out: Vec<Weaker> =
-        files.iter().map(|file| Weaker { path: file.path.to_owned(), ..Weaker::default() }).collect();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (at, file) in files.iter().enumerate() {
-        // Of what could not be read before nothing can be lost.
-        let old = file.before.and_then(|bytes| Source::parse(file.path, bytes).ok());
-        let tells = is_test(file.path) || old.as_ref().is_some_and(|source| !source.tests().0.is_empty());
-        match file.after.map(|bytes| Source::parse(file.path, bytes)) {
-            Some(Ok(source)) => after.push((at, file.path, source)),
-            Some(Err(_)) if old.is_some() && tells => {
-                if let Some(weaker) = out.get_mut(at) {
-                    weaker.unreadable = true;
-                }
-                continue;
-            }
-            _ => {}
-        }
-        before.extend(old.map(|source| (at, file.path, source)));
-    }
-    let (before, after) = (Version::new(&before).tests(1), Version::new(&after).tests(measure::MOST));
-    compare(&before, &after, &mut out);
-    out.retain(Weaker::is_anything);
-    out
 }
 
 /// The claims of a test that nothing pays for yet, with how often.
 type Open<'m> = Vec<(&'m Claim, u64)>;
 
-fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
+fn compare(before: &[Measured], after: &[Measured], out: &mut [Counts]) {
     let mut taken = BTreeSet::new();
     let mut pairs: Vec<Option<usize>> = Vec::new();
     let ways: [fn(&Measured, &Measured) -> bool; 2] = [same_place, same_name];
@@ -93,7 +246,10 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
                 pairs.push(None);
             }
             let Some(pair) = pairs.get_mut(at).filter(|pair| pair.is_none()) else { continue };
-            let found = after.iter().enumerate().find(|(at, new)| !taken.contains(at) && same(old, new));
+            let found = after
+                .iter()
+                .enumerate()
+                .find(|(at, new)| !taken.contains(at) && same(old, new) && new.place >= old.place);
             *pair = found.map(|(at, _)| at);
             taken.extend(*pair);
         }
@@ -116,9 +272,11 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
         }
         lost.push(left);
     }
-    for left in &mut lost {
-        for new in &mut gained {
-            pay(left, new, |old, new| new.says_as_much(old) && new.is_about(old));
+    for (left, old) in lost.iter_mut().zip(before) {
+        for (claims, new) in gained.iter_mut().zip(after) {
+            if new.place >= old.place {
+                pay(left, claims, |old, new| new.says_as_much(old) && new.is_about(old));
+            }
         }
     }
     for ((old, pair), left) in before.iter().zip(&pairs).zip(&mut lost) {
@@ -131,7 +289,7 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Weaker]) {
         let runs_elsewhere = || {
             let others =
                 after.iter().filter(|new| new.words.intersection(&old.words).count() * 2 >= old.words.len());
-            others.into_iter().any(|new| new.skips == 0)
+            others.into_iter().any(|new| new.skips == 0 && new.place >= old.place)
         };
         let Some(new) = new else {
             if open == whole && (whole > 0 || !runs_elsewhere()) {

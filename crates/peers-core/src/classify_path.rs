@@ -1,11 +1,6 @@
-//! The one classifier of paths, and of test lines within Rust files.
-
-mod rust;
+//! The one classifier of paths.
 
 use crate::scope::Glob;
-
-pub(crate) use rust::{Piece, pieces};
-pub use rust::{RustLine, rust_lines};
 
 /// What a file is for, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,12 +62,12 @@ impl TestPaths {
 }
 
 /// Whether everything in a directory of this name is tests.
-pub(crate) fn is_test_dir(part: &str) -> bool {
+fn is_test_dir(part: &str) -> bool {
     matches!(part, "tests" | "Tests" | "test" | "__tests__" | "__snapshots__" | "testdata")
 }
 
 /// Whether code in a directory of this name is tests; other files there may be anything.
-pub(crate) fn is_code_test_dir(part: &str) -> bool {
+fn is_code_test_dir(part: &str) -> bool {
     matches!(part, "spec" | "specs" | "androidTest" | "integration_test")
         || [".Tests", ".Test", "UnitTests", "UITests", "IntegrationTests"]
             .iter()
@@ -83,25 +78,12 @@ fn extension(name: &str) -> Option<String> {
     name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase())
 }
 
-/// Whether a path ends with one of these extensions, in whatever case.
-pub(crate) fn has_extension(path: &str, extensions: &[&str]) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    extension(name).is_some_and(|e| extensions.contains(&e.as_str()))
-}
-
-/// Whether a path is code of a language whose tests we can read.
-pub(crate) fn is_code(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    extension(name).is_some_and(|e| is_code_extension(&e))
-}
-
-fn is_code_extension(extension: &str) -> bool {
-    const CODE: [&str; 37] = [
-        "py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "rs", "go",
-        "java", "kt", "kts", "groovy", "scala", "rb", "c", "cc", "cpp", "cxx", "h", "hpp", "cs", "php",
-        "swift", "m", "mm", "ex", "exs", "dart", "lua", "sh", "bats",
-    ];
-    CODE.contains(&extension)
+/// Whether a file is code, by its name.
+fn is_code(name: &str) -> bool {
+    const CODE: &str =
+        "py pyi js jsx ts tsx mjs cjs mts cts vue svelte rs go java kt kts groovy scala rb c cc cpp cxx h
+        hpp cs php swift m mm ex exs dart lua sh bats";
+    extension(name).is_some_and(|end| CODE.split_whitespace().any(|one| one == end))
 }
 
 fn is_test_name(name: &str) -> bool {
@@ -133,34 +115,24 @@ fn capital_at(stem: &str, at: usize) -> bool {
 }
 
 /// Whether this is an extension of JavaScript, TypeScript or what is compiled to them.
-pub(crate) fn is_script(extension: &str) -> bool {
+fn is_script(extension: &str) -> bool {
     matches!(extension, "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" | "vue" | "svelte")
 }
 
 /// Whether a part of a name of a script, between its dots, says that it is a test.
-pub(crate) fn is_test_word(word: &str) -> bool {
+fn is_test_word(word: &str) -> bool {
     matches!(word, "test" | "spec" | "cy")
         || ["-test", "-spec", "_test", "_spec"].iter().any(|end| word.ends_with(end))
 }
 
 /// Files that are documentation wherever they lie.
 fn is_document_name(name: &str) -> bool {
-    const STEMS: [&str; 10] = [
-        "readme",
-        "changelog",
-        "changes",
-        "license",
-        "licence",
-        "notice",
-        "authors",
-        "contributing",
-        "code_of_conduct",
-        "security",
-    ];
+    const STEMS: &str =
+        "readme changelog changes license licence notice authors contributing code_of_conduct security";
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     let stem = stem.split('-').next().unwrap_or(stem).to_ascii_lowercase();
     let prose = matches!(extension.to_ascii_lowercase().as_str(), "" | "md" | "txt" | "rst" | "adoc");
-    prose && STEMS.contains(&stem.as_str())
+    prose && STEMS.split_whitespace().any(|one| one == stem)
 }
 
 fn is_document_extension(name: &str) -> bool {

@@ -126,7 +126,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-code",
         ring: Ring::Product(2),
-        uses: &[],
+        uses: &["peers-model"],
         third_party: ThirdParty::Never(IMPURE),
         may: &[Ambient],
     },
@@ -193,6 +193,7 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &[
             "peers-model",
             "peers-core",
+            "peers-code",
             "peers-tools",
             "peers-sys",
             "peers-git",

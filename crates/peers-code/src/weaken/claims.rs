@@ -53,57 +53,12 @@ impl Claim {
 
 /// Whether a token is a name that a test gives or takes, not one of a language or a runner.
 pub(super) fn is_name(token: &str) -> bool {
-    const COMMON: [&str; 48] = [
-        "self",
-        "this",
-        "t",
-        "assert",
-        "expect",
-        "require",
-        "pytest",
-        "unittest",
-        "np",
-        "math",
-        "len",
-        "str",
-        "int",
-        "float",
-        "list",
-        "dict",
-        "set",
-        "tuple",
-        "bool",
-        "sorted",
-        "abs",
-        "isinstance",
-        "True",
-        "False",
-        "None",
-        "true",
-        "false",
-        "null",
-        "undefined",
-        "nil",
-        "and",
-        "or",
-        "not",
-        "is",
-        "in",
-        "if",
-        "else",
-        "Some",
-        "Ok",
-        "Err",
-        "vec",
-        "String",
-        "to_string",
-        "await",
-        "new",
-        "approx",
-        "length",
-        "lambda",
-    ];
-    token.starts_with(|c: char| c.is_alphabetic() || c == '_') && !COMMON.contains(&token)
+    const COMMON: &str =
+        "self this t assert expect require pytest unittest np math len str int float list dict
+        set tuple bool sorted abs isinstance True False None true false null undefined nil
+        and or not is in if else Some Ok Err vec String to_string await new approx length
+        lambda";
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_') && !super::settings::among(COMMON, token)
 }
 
 /// The tokens of a node, comments left out; a string is one.

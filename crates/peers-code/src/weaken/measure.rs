@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tree_sitter::Node;
 
+use super::File;
 use super::claims::{
     Claim, EXACT, LOOSE, checked, condition, constant, equal, is_name, number, split, tokens,
 };
+use super::places::{self, Modules};
 use crate::language::Language;
-use crate::layout::is_test;
 use crate::source::{Source, text_of};
 use crate::symbol::children;
 use crate::testing::{SkipKind, Test, asserts, walk};
@@ -24,6 +25,8 @@ const DEEPEST_CALL: usize = 4;
 pub(super) struct Measured {
     pub(super) file: usize,
     pub(super) path: String,
+    /// How surely a runner finds it.
+    pub(super) place: u8,
     /// Each claim, and how often its cases repeat it.
     pub(super) claims: Vec<(Claim, u64)>,
     /// Marks that keep it from running or from failing.
@@ -36,17 +39,18 @@ pub(super) struct Measured {
 
 /// All changed files, before or after.
 pub(super) struct Version<'a, 't> {
-    files: &'a [(usize, &'a str, Source<'t>)],
+    files: &'a [File<'t>],
     /// Functions that tests may call, by their names.
     helpers: BTreeMap<&'a str, (&'a Source<'t>, Node<'a>)>,
 }
 
 impl<'a, 't> Version<'a, 't> {
-    pub(super) fn new(files: &'a [(usize, &'a str, Source<'t>)]) -> Self {
+    pub(super) fn new(files: &'a [File<'t>]) -> Self {
         let mut helpers = BTreeMap::new();
-        for (_, path, source) in files {
+        for file in files {
+            let source = &file.source;
             // What the product checks by itself is no assertion of a test; in Rust tests stand in its files.
-            if !is_test(path) && source.tests().0.is_empty() {
+            if !file.is_test() && source.tests().0.is_empty() {
                 continue;
             }
             walk(source.root(), &mut |node| {
@@ -60,9 +64,11 @@ impl<'a, 't> Version<'a, 't> {
     }
 
     /// The tests that a runner finds; a table whose cases cannot be counted has `unknown` of them.
-    pub(super) fn tests(&self, unknown: u64) -> Vec<Measured> {
+    pub(super) fn tests(&self, unknown: u64, modules: &Modules) -> Vec<Measured> {
         let mut out = Vec::new();
-        for (file, path, source) in self.files {
+        for file in self.files {
+            let source = &file.source;
+            let place = places::place(file, modules);
             let (tests, skips) = source.tests();
             let gone = gone(source);
             for (at, test) in tests.iter().enumerate() {
@@ -70,7 +76,7 @@ impl<'a, 't> Version<'a, 't> {
                 let later = tests.iter().skip(at + 1).any(|later| later.path == test.path);
                 let shadowed = later && source.language() == Language::Python;
                 let Some(body) = body_of(source, test).filter(|_| !inner && !shadowed) else { continue };
-                if gone.contains(&test.path.as_str()) || !is_found(path, source, body) {
+                if gone.contains(&test.path.as_str()) || !is_found(source, body) {
                     continue;
                 }
                 let of_this = skips.iter().filter(|skip| {
@@ -93,8 +99,9 @@ impl<'a, 't> Version<'a, 't> {
                     claim.words = meant(&claim.words, &locals);
                 }
                 out.push(Measured {
-                    file: *file,
+                    file: file.at,
                     path: test.path.clone(),
+                    place,
                     claims: walk.claims,
                     skips: count(of_this.len() + under),
                     off: under > 0
@@ -107,7 +114,7 @@ impl<'a, 't> Version<'a, 't> {
     }
 }
 
-fn count(of: usize) -> u64 {
+pub(super) fn count(of: usize) -> u64 {
     u64::try_from(of).unwrap_or(u64::MAX)
 }
 
@@ -183,54 +190,69 @@ fn gone<'t>(source: &Source<'t>) -> Vec<&'t str> {
     out
 }
 
-/// Whether a runner finds the test in this file and in the class that it stands in.
-fn is_found(path: &str, source: &Source<'_>, body: Node<'_>) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    match source.language() {
-        Language::Rust => true,
-        Language::Go | Language::JavaScript => is_test(path),
-        Language::Python => {
-            let collected = name.starts_with("test") || name.ends_with("_test.py");
-            let mut above = body.parent();
-            while let Some(node) = above {
-                if node.kind() == "class_definition" {
-                    let part =
-                        |field| node.child_by_field_name(field).map(|part| text_of(part, source.text()));
-                    let bases = part("superclasses").is_some_and(|bases| bases.contains("Test"));
-                    let whole = node.child_by_field_name("body").map(|body| tokens(body, source.text()));
-                    let off =
-                        whole.is_some_and(|all| all.windows(3).any(|w| w == ["__test__", "=", "False"]));
-                    if off || !(bases || part("name").is_some_and(|name| name.starts_with("Test"))) {
-                        return false;
-                    }
-                }
-                above = node.parent();
+/// Whether a runner finds the test where it stands in its file: not below what never holds, nor in a class of Python that
+/// is none of tests.
+fn is_found(source: &Source<'_>, body: Node<'_>) -> bool {
+    let text = source.text();
+    let mut inner = body;
+    while let Some(node) = inner.parent() {
+        let part = |field| node.child_by_field_name(field);
+        if node.kind() == "if_statement" && part("consequence") == Some(inner) {
+            let when = part("condition").map(|when| tokens(when, text)).unwrap_or_default();
+            if constant(&when) == Some(false) || when.contains(&"__name__") {
+                return false;
             }
-            collected
         }
+        if node.kind() == "class_definition" && source.language() == Language::Python {
+            let bases = part("superclasses").is_some_and(|bases| text_of(bases, text).contains("Test"));
+            let whole = part("body").map(|body| tokens(body, text));
+            let off = whole.is_some_and(|all| all.windows(3).any(|w| w == ["__test__", "=", "False"]));
+            if off || !(bases || part("name").is_some_and(|name| text_of(name, text).starts_with("Test"))) {
+                return false;
+            }
+        }
+        inner = node;
     }
+    true
 }
 
-/// How many conditions other than `cfg(test)` stand at the modules of Rust around a test.
+/// How many conditions under which tests are not always compiled stand at the modules of Rust around a test.
 fn modules_under_condition(source: &Source<'_>, body: Node<'_>) -> usize {
+    let text = source.text();
     let mut count = 0;
     let mut above = body.parent();
     while let Some(node) = above.filter(|_| source.language() == Language::Rust) {
         if node.kind() == "mod_item" {
-            count += attributes(node, source.text())
-                .filter(|text| text.contains("cfg") && *text != "#[cfg(test)]")
-                .count();
+            count += attributes(node, text).filter(|text| is_condition(text)).count();
         }
+        let within = children(node).filter(|child| child.kind() == "inner_attribute_item");
+        count += within.filter(|child| is_condition(text_of(*child, text))).count();
         above = node.parent();
     }
     count
 }
 
-/// The attributes before an item.
-fn attributes<'t>(node: Node<'_>, text: &'t str) -> impl Iterator<Item = &'t str> {
+/// Whether an attribute of Rust asks for more than a run of the tests on a usual system.
+pub(super) fn is_condition(attribute: &str) -> bool {
+    let words =
+        || attribute.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    words().next() == Some("cfg")
+        && (!attribute.contains(char::is_alphabetic)
+            || words().count() == 2 && attribute.contains("any()")
+            || words().any(|word| {
+                !matches!(word, "cfg" | "all" | "test" | "unix" | "target_os" | "linux" | "macos")
+            }))
+}
+
+/// The attributes before an item, and comments between them.
+pub(super) fn attribute_nodes(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     std::iter::successors(node.prev_sibling(), Node::prev_sibling)
         .take_while(|node| node.kind() == "attribute_item" || node.kind().ends_with("comment"))
-        .map(move |node| text_of(node, text))
+}
+
+/// The same as text.
+pub(super) fn attributes<'t>(node: Node<'_>, text: &'t str) -> impl Iterator<Item = &'t str> {
+    attribute_nodes(node).map(move |node| text_of(node, text))
 }
 
 /// How many cases the table at a test has.

@@ -1,11 +1,17 @@
 //! Cheats that are seen and honest work that is not, one table of each for each language.
 
-use super::{ChangedText, Weaker, weaker};
+use std::collections::BTreeSet;
+
+use peers_model::weakening::{Weakened, Weakening};
+
+use super::{ChangedFile, Side, weaker};
 
 mod go;
 mod javascript;
+mod places;
 mod python;
 mod rust;
+mod settings;
 
 /// What was done, before and after. A line `=== PATH` begins another file; without one all of it is the usual file.
 type Row = (&'static str, &'static str, &'static str);
@@ -17,23 +23,21 @@ fn files<'t>(usual: &'t str, text: &'t str) -> Vec<(&'t str, &'t str)> {
     text.split("=== ").skip(1).filter_map(|part| part.split_once('\n')).collect()
 }
 
-fn found(usual: &str, before: &str, after: &str) -> Vec<Weaker> {
+fn changed(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
+    let side = |text: Option<&str>| text.map_or(Side::Absent, |text| Side::Text(text.to_owned()));
+    ChangedFile { path: path.to_owned(), before: side(before), after: side(after), told: false }
+}
+
+fn text_of<'t>(files: &[(&str, &'t str)], wanted: &str) -> Option<&'t str> {
+    files.iter().find(|(path, _)| *path == wanted).map(|(_, text)| *text)
+}
+
+fn found(usual: &str, before: &str, after: &str) -> Vec<Weakening> {
     let (before, after) = (files(usual, before), files(usual, after));
-    let mut paths: Vec<&str> = before.iter().chain(&after).map(|(path, _)| *path).collect();
-    paths.sort_unstable();
-    paths.dedup();
-    let changed: Vec<ChangedText<'_>> = paths
-        .iter()
-        .map(|path| {
-            let is = |file: &&(&str, &str)| file.0 == *path;
-            ChangedText {
-                path,
-                before: before.iter().find(is).map(|(_, text)| text.as_bytes()),
-                after: after.iter().find(is).map(|(_, text)| text.as_bytes()),
-            }
-        })
-        .collect();
-    weaker(&changed)
+    let paths: BTreeSet<&str> = before.iter().chain(&after).map(|(path, _)| *path).collect();
+    let all: Vec<ChangedFile> =
+        paths.into_iter().map(|path| changed(path, text_of(&before, path), text_of(&after, path))).collect();
+    weaker(&all).found
 }
 
 /// All rows at once, so that one run tells all that is wrong.
@@ -60,17 +64,17 @@ fn table(usual: &str, cheats: &[Row], honest: &[Row]) {
 fn what_is_weaker_is_counted_by_its_kind() {
     let two = "def test_a():\n    assert f() == 1\n    assert g() == 2\n\n\ndef test_b():\n    assert h()\n";
     for (after, due) in [
-        ("def test_a():\n    assert f() == 1\n    assert g() == 2\n", "1 0 0 0 0 false"),
-        ("def test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert h()\n", "0 1 0 0 0 false"),
+        ("def test_a():\n    assert f() == 1\n    assert g() == 2\n", Weakened::Tests { lost: 1 }),
+        (
+            "def test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert h()\n",
+            Weakened::Assertions { lost: 1 },
+        ),
         (
             "def test_a():\n    assert f() == 1\n    assert g()\n\n\ndef test_b():\n    assert h()\n",
-            "0 0 1 0 0 false",
+            Weakened::Looser { lost: 1 },
         ),
-        ("def test_a(:\n", "0 0 0 0 0 true"),
+        ("def test_a(:\n", Weakened::Unreadable),
     ] {
-        let [one] = &found("tests/test_a.py", two, after)[..] else { panic!("{after}") };
-        let Weaker { path, tests, assertions, looser, cases, skips, unreadable } = one;
-        assert_eq!(path, "tests/test_a.py");
-        assert_eq!(format!("{tests} {assertions} {looser} {cases} {skips} {unreadable}"), due, "{after}");
+        assert_eq!(found("tests/test_a.py", two, after), [due.at("tests/test_a.py")], "{after}");
     }
 }
