@@ -32,6 +32,33 @@ fn an_unknown_check_or_flag_is_a_wrong_use() {
 }
 
 #[test]
+fn all_checks_of_a_mode_run_and_the_worst_answer_is_the_exit_code() {
+    let world = World::ready("true");
+    let listed = world.peers(&["check", "--list", "--mode", "describe"]).exits(0).out;
+    assert!(listed.contains("docs-present") && !listed.contains("plan-complete"), "{listed}");
+    let done = world.peers(&["check", "--all", "--mode", "describe"]).exits(1);
+    assert!(done.out.contains("docs-present: FAIL ("), "{}", done.out);
+    // Without a plan what judges by one cannot be measured.
+    let done = world.peers(&["check", "--all", "--mode", "implement", "--json"]).exits(3);
+    let names: Vec<String> = done
+        .out
+        .lines()
+        .map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["schema"], "peers.check/1");
+            line["check"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert!(
+        names.contains(&"contracts".to_owned()) && names.contains(&"no-shortcuts".to_owned()),
+        "{names:?}"
+    );
+    world.peers(&["check", "--all"]).exits(2);
+    world.peers(&["check", "--all", "--mode", "nothing"]).exits(3);
+    world.peers(&["check", "--all", "--mode", "describe,implement"]).exits(2);
+}
+
+#[test]
 fn the_ledger_answers_as_a_gate_and_as_a_summary() {
     let world = World::ready("true");
     world.peers(&["bug-hunt", "gate"]).exits(0);

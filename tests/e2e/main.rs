@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod cli_basics;
+mod cli_check_tools;
 mod cli_checks;
 mod cli_ci;
 mod cli_demo;
@@ -41,6 +42,7 @@ mod ctl_trust;
 mod ctl_views;
 mod ctl_watch;
 mod gates_test;
+mod implement;
 mod modes;
 mod plan;
 mod scenarios;

@@ -317,7 +317,7 @@ fn commands(page: &str) -> Vec<(String, i32)> {
 }
 
 /// Both agents by the names that `init` configures, played by these scripts.
-fn agents(world: &World, claude: &Value, codex: &Value) {
+pub(crate) fn agents(world: &World, claude: &Value, codex: &Value) {
     for (peer, format, turns) in [("claude", "claude", claude), ("codex", "codex", codex)] {
         let script = json!({"as": format, "after": "repeat", "turns": turns}).to_string();
         world.script(peer, &script);
@@ -328,7 +328,7 @@ fn agents(world: &World, claude: &Value, codex: &Value) {
 }
 
 /// Runs a page from its first command to its last, as somebody would paste them.
-fn pasted(world: &World, page: &str) {
+pub(crate) fn pasted(world: &World, page: &str) {
     let path =
         format!("{}:{}", program().parent().unwrap().display(), World::search_path(&world.path("bin")));
     for (command, code) in commands(page).iter().filter(|(command, _)| !command.starts_with("cd ")) {

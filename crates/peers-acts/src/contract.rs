@@ -1,13 +1,13 @@
 //! A frozen command, run in a clean checkout as the proof runs a gate.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use peers_core::plan::Plan;
-use peers_git::{ControlDir, PeerRepo};
+use peers_git::{ControlDir, PeerRepo, SyntheticGit};
 use peers_model::config::Config;
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal};
 use peers_model::record::Digests;
 use peers_model::verdict::{Judged, Place as Where, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, Timestamp, exit};
@@ -52,24 +52,58 @@ pub struct Script<'a> {
 /// # Errors
 /// [`BootError`] when nothing could be run. A command that fails is no error.
 pub fn run(place: &Place, env: &Env, config: &Config, script: &Script<'_>) -> Result<Judged, BootError> {
-    let id = GoalId::new(script.name).map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
-    let mut hard =
-        HardGoal::new(GateRun::Shell { cmd: script.text.to_owned(), pass_when: PASSES.to_owned() });
-    hard.timeout_s = u32::try_from(script.timeout.as_secs()).ok();
-    let goal = Goal { id: id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Hard(hard) };
-    let bench = Bench::new(place, env, &alone(config.clone(), goal))?;
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
-    let path = bench.scratch().join("control.git");
-    let mut control = ControlDir::open_or_create(&path, boot::git_program(env)?)?;
-    let _imported = control.import(&repo, Some(script.head))?;
-    let lent = control.lend(&repo)?;
-    let dir = bench.checkout(&control, script.head, &lent)?;
-    lay_over(&dir, script.files)?;
-    let key = TreeKey { head: script.head.clone(), tree: control.facts().tree_of(script.head)? };
-    let job = GateJob { place: Where::Pristine, dir: Some(dir), ..GateJob::live(vec![id], key, TickNo(0)) };
-    let show = Audience::of(Box::new(|_| {}), 1).show();
-    let judged = bench.judge(job, Vec::new(), show)?.gates.pop();
-    judged.ok_or_else(|| Finding::plain(exit::NEGATIVE, "the command was interrupted").into())
+    let ground = Ground::new(place, env, config, script)?;
+    lay_over(&ground.dir, script.files)?;
+    ground.judge()
+}
+
+/// A clean checkout of a commit, and a command that is asked there as a gate is.
+pub(crate) struct Ground {
+    pub(crate) bench: Bench,
+    pub(crate) dir: PathBuf,
+    id: GoalId,
+    key: TreeKey,
+    /// The checkout reads objects there.
+    _control: ControlDir,
+    _lent: SyntheticGit,
+}
+
+impl Ground {
+    /// Makes the checkout. Nothing ran in it yet, `setup` neither.
+    pub(crate) fn new(
+        place: &Place,
+        env: &Env,
+        config: &Config,
+        script: &Script<'_>,
+    ) -> Result<Self, BootError> {
+        let id = GoalId::new(script.name).map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
+        let mut hard =
+            HardGoal::new(GateRun::Shell { cmd: script.text.to_owned(), pass_when: PASSES.to_owned() });
+        hard.timeout_s = u32::try_from(script.timeout.as_secs()).ok();
+        let goal =
+            Goal { id: id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Hard(hard) };
+        let bench = Bench::new(place, env, &alone(config.clone(), goal))?;
+        let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+        let path = bench.scratch().join("control.git");
+        let mut control = ControlDir::open_or_create(&path, boot::git_program(env)?)?;
+        let _imported = control.import(&repo, Some(script.head))?;
+        let lent = control.lend(&repo)?;
+        let dir = bench.checkout(&control, script.head, &lent)?;
+        let key = TreeKey { head: script.head.clone(), tree: control.facts().tree_of(script.head)? };
+        Ok(Self { bench, dir, id, key, _control: control, _lent: lent })
+    }
+
+    /// Runs `setup`, then the command.
+    pub(crate) fn judge(&self) -> Result<Judged, BootError> {
+        let job = GateJob {
+            place: Where::Pristine,
+            dir: Some(self.dir.clone()),
+            ..GateJob::live(vec![self.id.clone()], self.key.clone(), TickNo(0))
+        };
+        let show = Audience::of(Box::new(|_| {}), 1).show();
+        let judged = self.bench.judge(job, Vec::new(), show)?.gates.pop();
+        judged.ok_or_else(|| Finding::plain(exit::NEGATIVE, "the command was interrupted").into())
+    }
 }
 
 /// Tries the acceptance command of a plan before anything is done: in a clean checkout of HEAD it has to fail.
@@ -129,7 +163,15 @@ fn alone(config: Config, goal: Goal) -> Loaded {
         modes: Vec::new(),
         contracts: None,
     };
-    Loaded { config, goals: vec![goal], digests, accepted: Some(accepted), damaged: None }
+    Loaded {
+        config,
+        goals: vec![goal],
+        course: Course::default(),
+        quiet_ticks: 0,
+        digests,
+        accepted: Some(accepted),
+        damaged: None,
+    }
 }
 
 /// Writes files into a checkout, in place of what is there.

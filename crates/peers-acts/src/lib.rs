@@ -11,3 +11,4 @@ pub mod mutants;
 pub mod oneshot;
 pub mod preview;
 mod scratch;
+pub mod tools;

@@ -8,8 +8,11 @@ mod live;
 mod shallow;
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use peers_core::machine::StopRequest;
@@ -23,7 +26,7 @@ use peers_place::{Holder, Place};
 use peers_run::boot::{self, BootError, Finding, Loaded};
 use peers_run::cache;
 use peers_run::drive;
-use peers_run::env::OperatorEnv;
+use peers_run::env::{OperatorEnv, Vars};
 use peers_run::guard::ToolHomes;
 use peers_run::inputs::Signals;
 use peers_run::outward::{self, Operators};
@@ -31,12 +34,15 @@ use peers_run::perform::{after, in_order_of_need, one_more};
 use peers_run::ports::{GateJob, Round};
 use peers_run::procs::{
     Book, Cancel, Extra, ExtraResult, ModeFiles, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
+    surroundings,
 };
 use peers_run::pulse;
+use peers_sandbox::{ExecSpec, Sandbox as _, Unconfined};
 use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
+use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
 use crate::scratch::Scratch;
@@ -45,6 +51,9 @@ pub use self::changed::Dirtied;
 
 /// How often whoever shows the progress is called.
 const SHOWN: Duration = Duration::from_millis(500);
+
+/// Ending a program at its limit takes no longer.
+const ENDING: Duration = Duration::from_secs(30);
 
 /// Called now and then while gates run.
 pub type Show = Box<dyn FnMut(&Progress)>;
@@ -321,6 +330,32 @@ impl Bench {
         let dir = above.path().join("tree");
         control.checkout_pristine(head, &dir, lent)?;
         Ok(dir)
+    }
+
+    /// Runs a command in a checkout, with the surroundings of a gate and `more`.
+    pub(crate) fn tool(
+        &self,
+        dir: &std::path::Path,
+        cmd: &str,
+        more: Vars,
+        limit: Duration,
+    ) -> Result<peers_sandbox::Ran, BootError> {
+        let bug = |what: String| Finding::plain(exit::BUG, what);
+        let (mut env, _home) =
+            surroundings(&self.site, &self.book, TickNo(0), (dir, "gitconfig-tool")).map_err(bug)?;
+        env.extend(more);
+        let argv = ["/bin/sh", "-c", cmd].map(OsString::from).to_vec();
+        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
+        let spec = ExecSpec { argv, cwd: dir.to_owned(), env, limit };
+        let (tell, told) = channel();
+        // The kernel ends the program with this thread, which lasts as long as it, or as this process.
+        thread::spawn(move || tell.send(Unconfined::new(stub).run(&spec)));
+        let patience = limit.saturating_add(ENDING);
+        let ran = drive::unless_interrupted(patience, || told.try_recv().ok());
+        reap_run(self.scratch.run_id());
+        let ran = ran.map_err(|e| bug(format!("signals: {e}")))?;
+        let ran = ran.ok_or_else(|| Finding::plain(exit::NEGATIVE, "the program was interrupted"))?;
+        ran.map_err(|e| Finding::plain(exit::INVALID, chain(&e)).into())
     }
 
     /// Why a clean checkout proves nothing.

@@ -26,7 +26,7 @@ use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};
 use peers_run::clock::SysClock;
 use peers_run::gitrepo::{GitRepo, GitRepoParts};
 use peers_run::measure::Measurer;
-use peers_run::perform::{Known, compose_facts};
+use peers_run::perform::{Known, compose_facts, plan_at};
 use peers_run::ports::{Clock as _, Repo as _, RepoFailure};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
@@ -152,14 +152,17 @@ pub fn next_prompt(
         // They are the turn's that is open, which nobody has seen to.
         facts.arrived.clear();
     }
+    facts.plan = plan_at(&mut source, &cfg.course, &facts.head).map_err(unread)?;
     let forecast = Forecast::of(&cfg, state, (&facts, &mut authors), running.is_some())?;
     let Forecast { state, composing, next, owed } = forecast;
     let skeptic = composing.as_ref().is_some_and(|composing| composing.skeptic);
+    let work = composing.as_ref().filter(|composing| asked.is_none_or(|peer| *peer == composing.peer));
+    let work = work.and_then(|composing| composing.work.clone());
     let peer =
         asked.cloned().or_else(|| composing.map(|composing| composing.peer)).or_else(|| in_turn(&state));
     let peer = peer.ok_or_else(|| Finding::plain(exit::INVALID, "no peer is configured"))?;
     facts.arrived.clear();
-    let composing = Composing { facts, peer: peer.clone(), skeptic };
+    let composing = Composing { facts, peer: peer.clone(), skeptic, work };
     let known = Known { state: &state, authors: &authors };
     let more = compose_facts(&mut source, &mut disk, known, &peer, SysClock.nonce())
         .map_err(|error| Finding::plain(exit::INVALID, chain(&error)))?;

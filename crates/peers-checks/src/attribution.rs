@@ -7,8 +7,10 @@ use peers_core::plan::Step;
 use peers_core::state::{PeerState, State};
 use peers_model::outcome::StopReason;
 use peers_model::record::{AckTarget, ContractAct, ContractRecord, OperatorOp, OperatorRecord, Record};
-use peers_model::{BugId, CommitId, PeerName, TickNo};
-use peers_store::{Author, Authors, Disk, StoreError, store};
+use peers_model::step::{NotePart, SealedNote, StepRole};
+use peers_model::{BugId, CommitId, PeerName, StepId, TickNo, limits};
+use peers_store::{Area, Author, Authors, Disk, StoreError, layout, store};
+use peers_sys::digest::sha256_hex;
 
 use crate::cx::{CheckCx, CouldNot};
 
@@ -24,10 +26,26 @@ pub struct Attribution {
     blocks: BTreeMap<String, String>,
     /// The sandbox of the newest run.
     sandbox: Option<String>,
+    /// The notes of each step that were sealed last.
+    notes: BTreeMap<StepId, Pair>,
     first_head: Option<CommitId>,
+    /// What the newest run began at, and what it saw since and did not take back.
+    kept: Vec<CommitId>,
     open: Option<OpenTurn>,
     health: LoopHealth,
     digest: String,
+}
+
+/// The notes about one step: of its author, and of those who read its commits after that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) author: PeerName,
+    pub(crate) handed_in: SealedNote,
+    pub(crate) reviews: Vec<(PeerName, TickNo, SealedNote)>,
+    /// The turn in which they were first shown to somebody.
+    pub(crate) revealed: Option<TickNo>,
+    /// A file that is not what was sealed.
+    pub(crate) damaged: Option<String>,
 }
 
 /// How the loop is doing, by the fold of the journal.
@@ -83,14 +101,31 @@ impl Attribution {
         let mut found = Self::default();
         let (state, _, at) = store::read_each(disk, |line| {
             found.authors.take(&line.record);
+            found.take_notes(&line.record);
             if let Record::RunStarted(started) = &line.record {
                 found.first_head.get_or_insert_with(|| started.head.clone());
                 found.sandbox = Some(started.sandbox.clone());
+                found.kept = vec![started.head.clone()];
+            }
+            if let Record::Tick(tick) = &line.record
+                && tick.corrected.is_none()
+            {
+                found.kept.extend(tick.commits.iter().cloned());
             }
             if let Record::Operator(OperatorRecord { op: OperatorOp::Contract(act), .. }) = &line.record {
                 found.contract(act);
             }
         })?;
+        for pair in found.notes.values_mut() {
+            let notes = pair.reviews.iter().map(|(.., note)| note).chain([&pair.handed_in]);
+            for SealedNote { file, sha256, .. } in notes.cloned().collect::<Vec<_>>() {
+                let path = format!("{}/{file}", layout::store::NOTES);
+                let bytes = disk.read(Area::Store, &path, 2 * limits::MESSAGE)?;
+                if bytes.is_none_or(|bytes| sha256_hex(&bytes) != sha256) {
+                    pair.damaged = Some(file);
+                }
+            }
+        }
         found.digest = at.hash;
         found.health = LoopHealth::of(&state);
         for ack in state.acks {
@@ -111,6 +146,36 @@ impl Attribution {
             outside: open.started.outside,
         });
         Ok(found)
+    }
+
+    fn take_notes(&mut self, record: &Record) {
+        if let Record::TickStarted(started) = record {
+            let work = started.course.as_ref().and_then(|course| course.work.as_ref());
+            let shown = work.filter(|work| work.role == StepRole::Compare);
+            if let Some(pair) = shown.and_then(|work| self.notes.get_mut(&work.step)) {
+                pair.revealed.get_or_insert(started.tick);
+            }
+        }
+        let Record::Tick(tick) = record else { return };
+        let Some(note) = tick.course.as_ref().and_then(|course| course.note.clone()) else { return };
+        match note.part {
+            NotePart::Impl => {
+                let author = tick.peer.clone();
+                let pair =
+                    Pair { author, handed_in: note, reviews: Vec::new(), revealed: None, damaged: None };
+                self.notes.insert(pair.handed_in.step, pair);
+            }
+            NotePart::Review => {
+                if let Some(pair) = self.notes.get_mut(&note.step) {
+                    pair.reviews.push((tick.peer.clone(), tick.iteration, note));
+                }
+            }
+        }
+    }
+
+    /// The notes of a step that were sealed last.
+    pub(crate) fn notes(&self, step: StepId) -> Option<&Pair> {
+        self.notes.get(&step)
     }
 
     fn contract(&mut self, act: &ContractRecord) {
@@ -160,6 +225,11 @@ impl Attribution {
     #[must_use]
     pub fn acks(&self) -> &BTreeSet<BugId> {
         &self.acks
+    }
+
+    /// The commits of the newest run that have to be in the history.
+    pub(crate) fn kept(&self) -> &[CommitId] {
+        &self.kept
     }
 
     /// How the loop is doing.

@@ -8,7 +8,7 @@ use peers_sys::{clock, term};
 
 use crate::checks::bug_ledger;
 use crate::cx::{CheckCx, CouldNot};
-use crate::ledger;
+use crate::ledger::{self, LedgerReading};
 use crate::report::{Finding, Outcome, Report, Verdict};
 
 /// `bug-hunt gate`: no open bug that blocks.
@@ -20,11 +20,11 @@ pub fn gate(cx: &CheckCx) -> Outcome {
 /// `bug-hunt gate-tdd`: every blocking bug that is fixed has a reproducing test older than its fix.
 #[must_use]
 pub fn gate_tdd(cx: &CheckCx) -> Outcome {
-    answer("bug-hunt gate-tdd", cx, tdd)
+    answer("bug-hunt gate-tdd", cx, |cx| Ok(tdd(&ledger::read(cx)?)))
 }
 
-fn tdd(cx: &CheckCx) -> Result<Report, CouldNot> {
-    let reading = ledger::read(cx)?;
+/// The order of reproducers and fixes, for that and for the check `tdd-order`.
+pub(crate) fn tdd(reading: &LedgerReading) -> Report {
     let defects = reading.ledger.gate_tdd();
     let mut report = if defects.is_empty() {
         let reproduced = reading.ledger.bugs.values().filter(|bug| bug.reproduced).count();
@@ -52,8 +52,8 @@ fn tdd(cx: &CheckCx) -> Result<Report, CouldNot> {
         let message = format!("{id}: {defect} (fixed in {})", fix.short());
         report.findings.push(Finding::about(fix, "not-reproduced", &message));
     }
-    bug_ledger::numbers(&mut report, &reading);
-    Ok(report)
+    bug_ledger::numbers(&mut report, reading);
+    report
 }
 
 fn answer(name: &str, cx: &CheckCx, judge: impl Fn(&CheckCx) -> Result<Report, CouldNot>) -> Outcome {

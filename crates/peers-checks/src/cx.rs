@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as StdError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use peers_core::classify_path::TestPaths;
-use peers_git::{CommitFact, ControlDir, Facts, GitError, PeerRepo, TreeItem, WALK_CAP};
+use peers_git::{CommitFact, ControlDir, DirtyFile, Facts, GitError, PeerRepo, TreeItem, WALK_CAP};
 use peers_model::config::{Checks, Config};
 use peers_model::{CommitId, PeerName};
 use peers_store::contracts::{self, Frozen};
@@ -18,6 +18,7 @@ use peers_sys::term;
 use thiserror::Error;
 
 use crate::attribution::Attribution;
+use crate::tools::{Tool, ToolRan, Tools};
 
 /// Something that could not be measured, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -71,6 +72,7 @@ enum Recorded {
 
 /// What a check may see. Reads only.
 pub struct CheckCx {
+    top: PathBuf,
     repo: Option<PeerRepo>,
     control: Option<ControlDir>,
     head: CommitId,
@@ -83,6 +85,7 @@ pub struct CheckCx {
     peers: Vec<PeerName>,
     contracts: Contracts,
     runner: Option<Box<Runner>>,
+    tools: Option<Box<Tools>>,
 }
 
 /// A copy that is not what was frozen, and what is wrong with it.
@@ -177,6 +180,7 @@ impl CheckCx {
         let convergence_n = config.goals.convergence_n.get();
         let settings = config.checks;
         let mut cx = Self {
+            top: path.to_path_buf(),
             repo,
             control,
             head,
@@ -189,6 +193,7 @@ impl CheckCx {
             peers,
             contracts,
             runner: None,
+            tools: None,
         };
         if !cx.facts()?.has(&cx.head) {
             return Err(CouldNot::new(format!("there is no commit {}", cx.head)));
@@ -209,6 +214,27 @@ impl CheckCx {
     pub fn running(mut self, runner: Box<Runner>) -> Self {
         self.runner = Some(runner);
         self
+    }
+
+    /// With something that runs programs of the project.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Box<Tools>) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Runs a program of the project.
+    ///
+    /// # Errors
+    /// [`CouldNot`] when it cannot be run, here or at all.
+    pub(crate) fn tool(&self, tool: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+        match &self.tools {
+            Some(run) => run(tool),
+            None => Err(CouldNot::with(
+                "programs of the project run only where peers is set up",
+                "run it where `peers init` made a trusted store",
+            )),
+        }
     }
 
     /// The peers of the accepted configuration; none where there is none.
@@ -276,19 +302,42 @@ impl CheckCx {
     /// # Errors
     /// [`CouldNot`] for a tree that cannot be read.
     pub(crate) fn files(&self) -> Result<Vec<TreeItem>, CouldNot> {
-        self.facts()?.list_tree(&self.head).map_err(|e| CouldNot::git("list the files", &e))
+        self.files_at(&self.head)
     }
 
-    /// The bytes of one of them, at most `cap`.
+    /// The files of a commit.
+    ///
+    /// # Errors
+    /// As [`CheckCx::files`].
+    pub(crate) fn files_at(&self, commit: &CommitId) -> Result<Vec<TreeItem>, CouldNot> {
+        self.facts()?.list_tree(commit).map_err(|e| CouldNot::git("list the files", &e))
+    }
+
+    /// The bytes of a file of a commit, at most `cap`.
     ///
     /// # Errors
     /// [`CouldNot`] for an object that is missing or larger.
-    pub(crate) fn read(&self, path: &str, cap: usize) -> Result<Vec<u8>, CouldNot> {
-        let found = self.facts()?.read_blob(&self.head, path, cap);
+    pub(crate) fn read_at(&self, commit: &CommitId, path: &str, cap: usize) -> Result<Vec<u8>, CouldNot> {
+        let found = self.facts()?.read_blob(commit, path, cap);
         let found = found.map_err(|e| CouldNot::git(&format!("read {}", term::line(path, 200)), &e))?;
         found
             .map(|blob| blob.bytes)
             .ok_or_else(|| CouldNot::new(format!("there is no file {}", term::line(path, 200))))
+    }
+
+    /// The files of the work tree that differ from the commit that is judged, at most `limit`.
+    ///
+    /// # Errors
+    /// [`CouldNot`] without a control directory: the repository's own files cannot be trusted to tell.
+    pub(crate) fn uncommitted(&self, limit: usize) -> Result<Vec<DirtyFile>, CouldNot> {
+        let Some(control) = &self.control else {
+            return Err(CouldNot::with(
+                "there is no control git directory to compare the work tree with",
+                "run it where `peers init` and a first run made one",
+            ));
+        };
+        let found = control.dirty_files(&self.top, &self.head, limit);
+        found.map_err(|e| CouldNot::git("compare the work tree", &e))
     }
 
     /// The commits, from the place that can be trusted most.

@@ -53,7 +53,11 @@ pub fn read(cx: &CheckCx) -> Result<LedgerReading, CouldNot> {
 }
 
 /// What a commit changed against its first parent. The first commit of all has none and closes nothing.
-fn touched(tests: &TestPaths, facts: &Facts<'_>, commit: &CommitFact) -> Result<Vec<PathTouched>, CouldNot> {
+pub(crate) fn touched(
+    tests: &TestPaths,
+    facts: &Facts<'_>,
+    commit: &CommitFact,
+) -> Result<Vec<PathTouched>, CouldNot> {
     let Some(parent) = commit.parents.first() else { return Ok(Vec::new()) };
     let fail = |error: peers_git::GitError| {
         CouldNot::new(format!("cannot compare commit {}: {}", commit.id.short(), crate::cx::chain(&error)))

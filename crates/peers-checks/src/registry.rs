@@ -5,9 +5,10 @@ use peers_sys::{clock, digest, term, yaml};
 
 use crate::check::Check;
 use crate::checks::{
-    api_stable, bug_ledger, checkoff, codemap, commented_code, contracts, deps_justified, docs, idle,
-    mock_in_impl, mutation_sample, no_secrets, notes, plan, resolve_size, self_review, skip_reasons, streak,
-    three_class,
+    api_stable, architecture_drift, blind, bug_ledger, checkoff, codemap, commented_code, contracts,
+    deps_justified, docs, idle, mock_in_impl, mutation_sample, no_regression, no_secrets, no_shortcuts,
+    no_skipped_tests, notes, plan, resolve_size, self_review, skip_reasons, state_of_work, step_advice,
+    streak, suite, tdd_order, text_advice, three_class,
 };
 use crate::cx::CheckCx;
 use crate::report::Outcome;
@@ -49,7 +50,24 @@ const REGISTRY: &[Check] = &[
     notes::CONCERNS,
     notes::HONESTY,
     notes::HONESTY_EXTRA,
-    notes::BLIND,
+    blind::CHECK,
+    no_shortcuts::CHECK,
+    state_of_work::CLEAN,
+    state_of_work::INTACT,
+    step_advice::SIZE,
+    step_advice::RATIO,
+    text_advice::SKEPSIS,
+    text_advice::STITCH,
+    text_advice::WEASEL,
+    step_advice::CLAIM,
+    step_advice::CONFIDENCE,
+    architecture_drift::CHECK,
+    suite::TESTS,
+    suite::LINT,
+    suite::TYPES,
+    no_regression::CHECK,
+    no_skipped_tests::CHECK,
+    tdd_order::CHECK,
 ];
 
 /// All checks.
@@ -173,6 +191,8 @@ mod tests {
             ("bug-ledger", &["--min-severity", "awful"]),
             ("bug-ledger", &["--no-min-severity"]),
             ("bug-ledger", &["HEAD"]),
+            ("lint", &["--cmd"]),
+            ("lint", &["--cmd", " "]),
         ] {
             assert!(parse(name, flags).is_err(), "{flags:?}");
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use peers_code::{MAX_BYTES, Source, is_source, is_test};
+use peers_model::CommitId;
 
 use crate::cx::{CheckCx, CouldNot};
 use crate::report::{Finding, Report, Verdict};
@@ -40,18 +41,32 @@ pub(crate) fn scan<T: Send>(
     which: Which,
     ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync),
 ) -> Result<Scan<T>, CouldNot> {
+    scan_at(cx, cx.head(), which, ask)
+}
+
+/// The same of another commit.
+///
+/// # Errors
+/// [`CouldNot`] for a tree or an object that cannot be read.
+pub(crate) fn scan_at<T: Send>(
+    cx: &CheckCx,
+    commit: &CommitId,
+    which: Which,
+    ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync),
+) -> Result<Scan<T>, CouldNot> {
     let roots = &cx.settings().layout;
     let wanted = |path: &str| match which {
         Which::Sources => is_source(path, roots),
         // Rust has tests in its sources.
         Which::Tests => is_test(path) || (ends_with_rs(path) && is_source(path, roots)),
     };
-    let files = cx.files()?.into_iter().filter(|file| REGULAR.contains(&file.mode) && wanted(&file.path));
+    let files =
+        cx.files_at(commit)?.into_iter().filter(|file| REGULAR.contains(&file.mode) && wanted(&file.path));
     let mut scan = Scan { found: Vec::new(), unreadable: Vec::new() };
     let (mut batch, mut held) = (Vec::new(), 0);
     for file in files {
         // A file that is too large to be parsed is told as such, not as an object that cannot be read.
-        let bytes = match cx.read(&file.path, MAX_BYTES + 1) {
+        let bytes = match cx.read_at(commit, &file.path, MAX_BYTES + 1) {
             Ok(bytes) => bytes,
             Err(why) => {
                 scan.unreadable.push(Finding::at(&file.path, None, "unreadable", &why.what, None));

@@ -1,5 +1,6 @@
 //! Against real repositories and a real store.
 
+mod advice;
 mod bug_ledger;
 mod codemap;
 mod cx;
@@ -7,8 +8,10 @@ mod history;
 mod no_secrets;
 mod plan;
 mod self_review;
+mod shortcuts;
 mod sources;
 mod streak;
+mod suite;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,8 +108,12 @@ impl World {
     }
 
     fn begin_tick(&mut self, peer: &str) {
+        self.begin_tick_with(peer, |_| {});
+    }
+
+    fn begin_tick_with(&mut self, peer: &str, change: impl FnOnce(&mut TickStarted)) {
         self.tick += 1;
-        let started = TickStarted {
+        let mut started = TickStarted {
             tick: TickNo(self.tick),
             peer: name_of(peer),
             head_before: self.head(),
@@ -121,7 +128,9 @@ impl World {
             messages: Vec::new(),
             asked: Vec::new(),
             outside: false,
+            course: None,
         };
+        change(&mut started);
         self.append(Record::TickStarted(Box::new(started)));
     }
 
@@ -273,6 +282,7 @@ fn tick_record(iteration: TickNo, peer: PeerName, head: CommitId) -> TickRecord 
         published: Vec::new(),
         prompt_bytes: 0,
         usd_warned: None,
+        course: None,
         gates: std::collections::BTreeMap::new(),
         spent_tokens_total: Tokens::default(),
         spent_usd_total: Usd::ZERO,

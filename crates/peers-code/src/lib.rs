@@ -4,6 +4,7 @@
 //! Nothing here opens a file or starts a process: texts come in, facts go out, so that a caller may read the committed
 //! tree and nothing else. What cannot be read is an error with a line, never an empty answer.
 
+mod aside;
 mod codemap;
 mod facts;
 mod language;

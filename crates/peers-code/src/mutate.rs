@@ -126,10 +126,13 @@ fn is_logging(statement: Node<'_>, text: &str) -> bool {
 }
 
 /// Whether an attribute `#[cfg(test)]` stands before it.
-fn is_for_tests(item: Node<'_>, text: &str) -> bool {
+pub(crate) fn is_for_tests(item: Node<'_>, text: &str) -> bool {
     let before = std::iter::successors(item.prev_named_sibling(), Node::prev_named_sibling);
     let mut attributes = before.take_while(|node| node.kind() == "attribute_item");
-    attributes.any(|node| text_of(node, text).replace(' ', "").contains("cfg(test"))
+    attributes.any(|node| {
+        let code = text_of(node, text).replace(' ', "");
+        code.contains("cfg(test)") || code.contains("cfg(all(test,")
+    })
 }
 
 fn mutation(node: Node<'_>, text: &str, grammar: Grammar) -> Option<Mutation> {

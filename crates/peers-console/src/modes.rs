@@ -33,6 +33,36 @@ pub struct Told {
     pub exit: u8,
 }
 
+/// A check as a goal asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckOfGoal {
+    /// Its name.
+    pub name: String,
+    /// Its own flags.
+    pub args: Vec<String>,
+}
+
+/// The checks that the goals of these modes name, and of the modes that they require, each once.
+///
+/// # Errors
+/// [`CommandError`] for modes that are unknown or do not stack.
+pub fn checks(asked: &[String], env: &Env) -> Result<Vec<CheckOfGoal>, CommandError> {
+    let library = Library::load(env);
+    let refuse = |error| CommandError::from(ScaffoldError::Mode(error));
+    let names = peers_modes::names(asked).map_err(refuse)?;
+    let stack = library.resolve(&names, &[]).map_err(refuse)?;
+    let merged = peers_modes::merge(&stack).map_err(refuse)?;
+    let mut checks: Vec<CheckOfGoal> = Vec::new();
+    for (_, goal) in merged.goals {
+        let Some(name) = goal.check else { continue };
+        let check = CheckOfGoal { name, args: goal.args };
+        if !checks.contains(&check) {
+            checks.push(check);
+        }
+    }
+    Ok(checks)
+}
+
 /// All modes.
 #[must_use]
 pub fn list(env: &Env) -> Told {

@@ -7,6 +7,7 @@ use peers_model::request::{RunRequest, Worktree};
 
 /// What the loop is asked for: `peers run` runs it, `peers-ctl start` hands it over.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RunArgs {
     /// Stop when X US dollars are spent, over all runs (overrides `budget.max_usd`)
     #[arg(long, value_name = "X", value_parser = Usd::typed)]
@@ -27,6 +28,9 @@ pub struct RunArgs {
     /// Skip the trial of the gates in a clean checkout; the proof still needs them to pass there
     #[arg(long)]
     anyway: bool,
+    /// Stop once before the last phase of the mode begins; the next start goes on
+    #[arg(long)]
+    checkpoint: bool,
     /// Complete without the adversarial turn
     #[arg(long)]
     without_post_convergence_skeptic: bool,
@@ -36,8 +40,15 @@ impl RunArgs {
     /// What they ask for.
     #[must_use]
     pub fn request(&self, max_ticks: Option<u64>) -> RunRequest {
-        let Self { max_usd, branch, worktree, allow_no_gates, anyway, without_post_convergence_skeptic } =
-            self;
+        let Self {
+            max_usd,
+            branch,
+            worktree,
+            allow_no_gates,
+            anyway,
+            checkpoint,
+            without_post_convergence_skeptic,
+        } = self;
         // The loop may begin in another directory than whoever typed this.
         let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
         let worktree = worktree.as_ref().map(|dir| match dir {
@@ -54,6 +65,7 @@ impl RunArgs {
             allow_no_gates: *allow_no_gates,
             anyway: *anyway,
             no_skeptic: *without_post_convergence_skeptic,
+            checkpoint: *checkpoint,
         }
     }
 }

@@ -215,6 +215,9 @@ impl State {
         if started.max_ticks != Some(1) {
             self.standstill = Standstill::default();
         }
+        if started.max_ticks != Some(1) {
+            self.course.tries = 0;
+        }
         self.board.start_run(&started.rules, self.ticks);
         if self.open.is_none() {
             self.head = Some(started.head.clone());
@@ -360,11 +363,15 @@ impl State {
             });
         }
         self.clean_ticks = clean_after(self.clean_ticks, tick, self.rules.dry_run);
+        let gets_on = !self.rules.dry_run && self.course_after(open, tick, counts);
         self.skeptic_after(open, tick);
         let passed = self.soft_after(tick, unsure);
         if !self.rules.dry_run {
             let passed = passed.iter().map(|(goal, scope)| Passed { goal: goal.as_str(), scope });
             self.standstill.after(tick, passed, counts);
+            if gets_on {
+                self.standstill.forgive();
+            }
         }
         self.strangers |= self.rules.unwatched;
         let rules = self.rules.clone();
@@ -378,6 +385,17 @@ impl State {
             }
         }
         self.note_progress(tick.bugs_closed);
+    }
+
+    /// Takes in what a tick brought to phases and steps. Whether it got on by that; a step that was checked off
+    /// is progress whatever is red until the last one.
+    fn course_after(&mut self, open: &OpenTick, tick: &TickRecord, counts: bool) -> bool {
+        let rules = self.rules.clone();
+        let gets_on = self.course.after(&rules, &open.started, tick, counts);
+        if tick.course.as_ref().is_some_and(|course| course.checked_off) {
+            self.board.forgive();
+        }
+        gets_on
     }
 
     /// Starts the count of what was spent anew where something is better than ever.
@@ -460,6 +478,7 @@ impl State {
                 }
                 self.asked.clear();
                 self.skeptic = crate::state::Skeptic::default();
+                self.course = crate::course::Course::default();
                 self.clean_ticks = 0;
                 self.last_handoff = None;
                 self.last_product_author = None;
@@ -486,6 +505,7 @@ impl State {
             let others = self.peers.values_mut().filter(|health| health.state != PeerState::Unavailable);
             others.for_each(|health| health.state = PeerState::Halted);
         }
+        self.course.checkpointed |= reason == peers_model::outcome::StopReason::Checkpoint;
         if let Some(run) = &mut self.run {
             run.ended = true;
         }

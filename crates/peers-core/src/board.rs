@@ -164,6 +164,14 @@ impl GateBoard {
         }
     }
 
+    /// Something else got on: no gate has been red for long.
+    pub(crate) fn forgive(&mut self) {
+        for standing in self.gates.values_mut() {
+            standing.reds = 0;
+            standing.proof_reds = 0;
+        }
+    }
+
     /// Tick `ticks` counts for nobody: what is red after it is no longer red than before.
     pub(crate) fn pass_over(&mut self, ticks: TickNo) {
         for standing in self.gates.values_mut() {

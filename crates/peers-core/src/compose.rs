@@ -1,14 +1,15 @@
 //! From state and facts to the next prompt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use peers_model::config::{Comm, PositiveUsd};
 use peers_model::goal::{GateRun, Goal, GoalKind, SoftGoal, TreeChoice};
 use peers_model::verdict::Verdict;
-use peers_model::{GoalId, PeerName, Timestamp, Usd};
+use peers_model::{CommitId, GoalId, PeerName, Timestamp, Usd};
 
 use crate::converge::{self, Standing};
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
+use crate::phases;
 use crate::prompt::{
     self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
 };
@@ -23,6 +24,10 @@ pub struct Prepared {
     pub prompt: Prompt,
     /// Queued warnings that it shows.
     pub warnings_taken: u32,
+    /// How far it shows the commits of each other peer.
+    pub inbox: BTreeMap<PeerName, CommitId>,
+    /// Messages that it shows, by the files that hold them.
+    pub messages: Vec<String>,
     /// Reviews that it asks for.
     pub asked: Vec<GoalId>,
 }
@@ -36,6 +41,7 @@ pub fn prepare(
     facts: &ComposeFacts,
     now: Timestamp,
 ) -> Prepared {
+    let facts = &phases::shown(composing, facts);
     let peer = &composing.peer;
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
@@ -70,15 +76,37 @@ pub fn prepare(
         operators,
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
+        phase: phase_text(cfg, state, composing, &standing),
+        work: composing.work.clone(),
+        notes: facts.notes.clone(),
         skeptic: composing.skeptic,
         hybrid: cfg.comm == Comm::Hybrid,
         dry_run: state.rules.dry_run,
     };
+    let prompt = prompt::assemble(&input);
+    let messages = facts.messages.iter().take(prompt.messages_shown);
     Prepared {
-        prompt: prompt::assemble(&input),
+        messages: messages.map(|(path, _)| path.clone()).collect(),
+        inbox: facts.bookmarks.clone(),
+        prompt,
         warnings_taken: u32::try_from(state.warnings.len()).unwrap_or(u32::MAX),
         asked: reviews.into_iter().map(|r| r.id).collect(),
     }
+}
+
+/// What the phase asks for, and that nothing else is missing where quiet ticks alone are.
+fn phase_text(cfg: &LoopConfig, state: &State, composing: &Composing, standing: &Standing) -> Option<String> {
+    let phase = phases::phase(&cfg.course, state).filter(|_| !composing.skeptic);
+    let quiet = match standing {
+        Standing::Unquiet(ticks) => Some(format!(
+            "Every gate is green. The run is complete when they stay so for {ticks} more turns. Look for what \
+             nobody has looked at; change nothing without need, and hand off."
+        )),
+        _ => None,
+    };
+    let texts: Vec<&str> =
+        phase.map(|phase| phase.prompt.as_str()).into_iter().chain(quiet.as_deref()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// Whether a line of the uncommitted changes, `XY path`, is about something that was there before anybody of

@@ -7,6 +7,7 @@ use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, TreeId};
 
 use crate::machine::{Facts, LoopConfig};
+use crate::phases;
 use crate::reviews::{self, RosterEntry};
 use crate::state::{PeerState, ProofVerdict, State};
 
@@ -23,6 +24,8 @@ pub enum Standing {
     NoRealGate,
     /// All green; the skeptic has to look.
     SkepticOwed,
+    /// So many more ticks in a row with every gate green are asked for.
+    Unquiet(u32),
     /// The skeptic found nothing; the proof run is due.
     ProofOwed,
     /// A gate could not be judged in the proof run at this tree.
@@ -51,6 +54,10 @@ pub fn standing(cfg: &LoopConfig, state: &State, facts: &Facts) -> Standing {
     }
     if !skeptic_passed(state, &facts.worktree) {
         return Standing::SkepticOwed;
+    }
+    let ticks = phases::unquiet(state, facts);
+    if ticks > 0 {
+        return Standing::Unquiet(ticks);
     }
     let mut owed = false;
     for gate in state.rules.gates.iter().filter(|g| g.tree != TreeChoice::Live) {
@@ -247,6 +254,7 @@ pub fn missing(state: &State, facts: &Facts, standing: &Standing) -> String {
             let asked = peers(&|peer| !skeptic_answered(state, peer, &facts.worktree), 1);
             format!("a skeptic's verdict by {asked}")
         }
+        Standing::Unquiet(ticks) => format!("{ticks} more ticks in a row with every gate green"),
         Standing::ProofOwed | Standing::ProofUnjudged(_) => "the proof run".into(),
         Standing::Complete => "nothing".into(),
     }

@@ -6,6 +6,7 @@
 use peers_model::claim::CommitClaims;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit};
 use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome, TickStarted};
+use peers_model::step::StepRole;
 use peers_model::weakening::Weakening;
 use peers_model::{CommitId, PeerName, limits};
 
@@ -496,8 +497,9 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     }
     let verdict = if j.success {
         let (justification, reproduces_open_bug) = excuses(harvest);
-        let context =
-            CheatContext { reviewer: started.skeptic, reproduces_open_bug, justification, prewarned };
+        let reads = started.course.as_ref().and_then(|course| course.work.as_ref());
+        let reviewer = started.skeptic || reads.is_some_and(|work| work.role != StepRole::Implement);
+        let context = CheatContext { reviewer, reproduces_open_bug, justification, prewarned };
         cheat::judge(&harvest.diff, &found, &context)
     } else {
         cheat::judge_unfinished(&found, prewarned)

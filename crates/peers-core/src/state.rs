@@ -14,6 +14,7 @@ use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, Tokens, 
 use serde::{Deserialize, Serialize};
 
 use crate::board::GateBoard;
+use crate::course::Course;
 use crate::reviews::SoftStatus;
 use crate::standstill::Standstill;
 
@@ -59,6 +60,9 @@ pub struct State {
     /// How long the run has got nowhere.
     #[serde(default)]
     pub standstill: Standstill,
+    /// Phases, steps and quiet ticks.
+    #[serde(default)]
+    pub course: Course,
     /// The skeptic.
     pub skeptic: Skeptic,
     /// Warnings for the next prompt.

@@ -24,6 +24,52 @@ pub enum ArgKind {
     OneOf(&'static [&'static str]),
     /// `--name N` or `--name=N`, a whole number; this one unless said otherwise.
     Number(u32),
+    /// `--name N` or `--name=N`, a number with at most two decimals; this one unless said otherwise.
+    Decimal(&'static str),
+    /// `--name A,B` or `--name=A,B`, words; these unless said otherwise.
+    Words(&'static str),
+    /// `--name TEXT` or `--name=TEXT`.
+    Text,
+}
+
+impl ArgKind {
+    /// Whether it takes this value.
+    fn takes(self, value: &str) -> bool {
+        match self {
+            Self::OnByDefault | Self::OffByDefault => matches!(value, "true" | "false"),
+            Self::OneOf(words) => words.contains(&value),
+            Self::Number(_) => value.parse::<u32>().is_ok(),
+            Self::Decimal(_) => hundredths(value).is_some(),
+            Self::Text => !value.trim().is_empty(),
+            Self::Words(_) => value
+                .split(',')
+                .all(|word| !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')),
+        }
+    }
+
+    /// What it takes, for people.
+    fn wanted(self) -> String {
+        match self {
+            Self::OnByDefault | Self::OffByDefault => "`true` or `false`".to_owned(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::Number(_) => "a whole number".to_owned(),
+            Self::Decimal(_) => "a number such as 0.5".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Words(_) => "words with commas between them".to_owned(),
+        }
+    }
+}
+
+/// `0.5` as 50.
+fn hundredths(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || whole.len() > 6 || part.len() > 2 {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let part: u64 = format!("{part:0<2}").parse().ok()?;
+    Some(whole * 100 + part)
 }
 
 /// A check and its own flags.
@@ -296,8 +342,154 @@ pub const HONESTY_AUDIT_EXTRA: CheckSpec =
 /// `blind-review`.
 pub const BLIND_REVIEW: CheckSpec = CheckSpec { name: "blind-review", args: &[], reads_record: true };
 
+/// `no-shortcuts`.
+pub const NO_SHORTCUTS: CheckSpec = CheckSpec {
+    name: "no-shortcuts",
+    args: &[ArgSpec {
+        name: "words",
+        about: concat!(
+            "Words of comments that say that something is not done (default: TODO,FIX",
+            "ME,X",
+            "XX,HACK,PLACEHOLDER,STUB)"
+        ),
+        // Not in one piece: this repository has no such words.
+        kind: ArgKind::Words(concat!("TODO,FIX", "ME,X", "XX,HACK,PLACEHOLDER,STUB")),
+    }],
+    reads_record: false,
+};
+
+/// `clean-worktree`.
+pub const CLEAN_WORKTREE: CheckSpec = CheckSpec { name: "clean-worktree", args: &[], reads_record: false };
+
+/// `history-intact`.
+pub const HISTORY_INTACT: CheckSpec = CheckSpec { name: "history-intact", args: &[], reads_record: true };
+
+/// `step-size`.
+pub const STEP_SIZE: CheckSpec = CheckSpec {
+    name: "step-size",
+    args: &[
+        ArgSpec {
+            name: "min",
+            about: "Lines of code that the commit of a done step adds at least (default: 10)",
+            kind: ArgKind::Number(10),
+        },
+        STRICT,
+    ],
+    reads_record: false,
+};
+
+/// `test-ratio`.
+pub const TEST_RATIO: CheckSpec = CheckSpec {
+    name: "test-ratio",
+    args: &[
+        ArgSpec {
+            name: "ratio",
+            about: "Lines of tests that a done step adds at least for each line of code (default: 0.5)",
+            kind: ArgKind::Decimal("0.5"),
+        },
+        STRICT,
+    ],
+    reads_record: false,
+};
+
+/// `test-skepsis`.
+pub const TEST_SKEPSIS: CheckSpec = CheckSpec { name: "test-skepsis", args: &[STRICT], reads_record: false };
+
+/// `stitch`.
+pub const STITCH: CheckSpec = CheckSpec { name: "stitch", args: &[STRICT], reads_record: false };
+
+/// `weasel`.
+pub const WEASEL: CheckSpec = CheckSpec { name: "weasel", args: &[STRICT], reads_record: false };
+
+/// `claim-vs-diff`.
+pub const CLAIM_VS_DIFF: CheckSpec =
+    CheckSpec { name: "claim-vs-diff", args: &[STRICT], reads_record: false };
+
+/// `confidence`.
+pub const CONFIDENCE: CheckSpec = CheckSpec { name: "confidence", args: &[STRICT], reads_record: true };
+
+/// `architecture-drift`.
+pub const ARCHITECTURE_DRIFT: CheckSpec =
+    CheckSpec { name: "architecture-drift", args: &[STRICT], reads_record: false };
+
+/// Of checks that run programs of the project.
+const TIMEOUT: ArgSpec = ArgSpec {
+    name: "timeout",
+    about: "Seconds that one run may take (default: 600)",
+    kind: ArgKind::Number(600),
+};
+
+/// Of checks that run one program which the operator may name.
+const CMD: ArgSpec = ArgSpec {
+    name: "cmd",
+    about: "The command, in place of what the project's files name",
+    kind: ArgKind::Text,
+};
+
+/// `tests`.
+pub const TESTS: CheckSpec = CheckSpec {
+    name: "tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "retry",
+            about: "Further runs when tests fail or the runner tells nothing (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: false,
+};
+
+/// `lint`.
+pub const LINT: CheckSpec = CheckSpec { name: "lint", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `types`.
+pub const TYPES: CheckSpec = CheckSpec { name: "types", args: &[CMD, TIMEOUT], reads_record: false };
+
+/// `no-regression`.
+pub const NO_REGRESSION: CheckSpec = CheckSpec {
+    name: "no-regression",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "confirm",
+            about: "Further runs that have to show a lost test too (default: 1)",
+            kind: ArgKind::Number(1),
+        },
+    ],
+    reads_record: true,
+};
+
+/// `no-skipped-tests`.
+pub const NO_SKIPPED_TESTS: CheckSpec = CheckSpec {
+    name: "no-skipped-tests",
+    args: &[
+        TIMEOUT,
+        ArgSpec {
+            name: "runner",
+            about: "Run the tests too, and look at those that the runner skips",
+            kind: ArgKind::OnByDefault,
+        },
+    ],
+    reads_record: true,
+};
+
+/// `tdd-order`.
+pub const TDD_ORDER: CheckSpec = CheckSpec {
+    name: "tdd-order",
+    args: &[
+        ArgSpec {
+            name: "execute",
+            about: "Run each reproducing test without the fix and with it",
+            kind: ArgKind::OnByDefault,
+        },
+        TIMEOUT,
+    ],
+    reads_record: false,
+};
+
 /// All checks.
-pub const CHECKS: [CheckSpec; 37] = [
+pub const CHECKS: [CheckSpec; 54] = [
     SELF_REVIEW,
     BUG_LEDGER,
     NO_SECRETS,
@@ -335,6 +527,23 @@ pub const CHECKS: [CheckSpec; 37] = [
     HONESTY_AUDIT,
     HONESTY_AUDIT_EXTRA,
     BLIND_REVIEW,
+    NO_SHORTCUTS,
+    CLEAN_WORKTREE,
+    HISTORY_INTACT,
+    STEP_SIZE,
+    TEST_RATIO,
+    TEST_SKEPSIS,
+    STITCH,
+    WEASEL,
+    CLAIM_VS_DIFF,
+    CONFIDENCE,
+    ARCHITECTURE_DRIFT,
+    TESTS,
+    LINT,
+    TYPES,
+    NO_REGRESSION,
+    NO_SKIPPED_TESTS,
+    TDD_ORDER,
 ];
 
 /// Their names.
@@ -389,25 +598,16 @@ impl Args {
                     (None, true) | (Some("false"), false) => "false".to_owned(),
                     _ => return Err(bad(&format!("`--{name}` is on or off: `--{name}` or `--no-{name}`"))),
                 },
-                ArgKind::Number(_) => {
+                ArgKind::Number(_)
+                | ArgKind::OneOf(_)
+                | ArgKind::Decimal(_)
+                | ArgKind::Words(_)
+                | ArgKind::Text => {
                     let given =
                         if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
-                    match given.filter(|given| given.parse::<u32>().is_ok()) {
+                    match given.filter(|given| spec.kind.takes(given)) {
                         Some(given) => given.to_owned(),
-                        None => return Err(bad(&format!("`--{name}` takes a whole number"))),
-                    }
-                }
-                ArgKind::OneOf(words_allowed) => {
-                    let given =
-                        if negated { None } else { value.or_else(|| words.next().map(String::as_str)) };
-                    match given.filter(|given| words_allowed.contains(given)) {
-                        Some(given) => given.to_owned(),
-                        None => {
-                            return Err(bad(&format!(
-                                "`--{name}` takes one of {}",
-                                words_allowed.join(", ")
-                            )));
-                        }
+                        None => return Err(bad(&format!("`--{name}` takes {}", spec.kind.wanted()))),
                     }
                 }
             };
@@ -447,6 +647,28 @@ impl Args {
             _ => None,
         };
         given.or_else(default).unwrap_or_default()
+    }
+
+    /// The decimal of a flag, as given or by default, in hundredths.
+    #[must_use]
+    pub fn hundredths(&self, spec: &CheckSpec, name: &str) -> u64 {
+        let default = spec.args.iter().find(|arg| arg.name == name).map(|arg| arg.kind);
+        let default = match default {
+            Some(ArgKind::Decimal(default)) => Some(default),
+            _ => None,
+        };
+        self.value(name).or(default).and_then(hundredths).unwrap_or_default()
+    }
+
+    /// The words of a flag, as given or by default.
+    #[must_use]
+    pub fn words<'s>(&'s self, spec: &'s CheckSpec, name: &str) -> Vec<&'s str> {
+        let default = spec.args.iter().find(|arg| arg.name == name).map(|arg| arg.kind);
+        let default = match default {
+            Some(ArgKind::Words(default)) => default,
+            _ => "",
+        };
+        self.value(name).unwrap_or(default).split(',').collect()
     }
 
     /// The value of a flag, if it was given.

@@ -16,7 +16,7 @@ use crate::keys::{Described, FILLED, Shape, TEXT, Text, keys, words};
 use crate::time::Timestamp;
 
 pub use check::{ConfigError, Step, check_hooks, check_peers};
-pub(crate) use check::{argument, directory, not_an_argument, pattern, reserved, sha256, variable};
+pub(crate) use check::{argument, directory, file, not_an_argument, pattern, reserved, sha256, variable};
 pub use hooks::{Hook, HookCommand, Hooks};
 pub use tools::ToolSpec;
 pub use values::{PositiveUsd, Rate};
@@ -39,6 +39,8 @@ const LAYOUT: Shape = Shape::List {
     least: 0,
     most: 100,
 };
+const TEST_COMMAND: Shape = Shape::Maybe(&COMMAND);
+const TEST_REPORT: Shape = Shape::Maybe(&Shape::Text(Text { most: 1024, wrong: Some(file), ..FILLED }));
 const DIGESTS: Shape = Shape::List {
     of: &Shape::Text(Text { pattern: Some("^[0-9a-f]{64}$"), wrong: Some(sha256), ..TEXT }),
     least: 0,
@@ -366,6 +368,10 @@ keys! {
         allow_empty: bool = false,
         /// What `no-secrets` finds and is none: the number that it prints.
         allow_secrets: Vec<String> as DIGESTS = Vec::new(),
+        /// The command that runs all tests, by `/bin/sh -c`; absent: what the manifests name.
+        test_command: Option<String> as TEST_COMMAND = None,
+        /// The `JUnit` report that it writes, from the top of the repository; absent: its exit code says everything.
+        test_report: Option<String> as TEST_REPORT = None,
     }
 }
 

@@ -18,6 +18,13 @@ const BELOW: Shape = Shape::Maybe(&Shape::Text(Text {
     ..FILLED
 }));
 const RETRIES: Shape = Shape::Whole { least: 0, most: 5 };
+const FILLED_TEXT: Shape = Shape::Text(FILLED);
+/// A file at the top of the repository.
+const ARTIFACT: Shape = Shape::Maybe(&Shape::Text(Text {
+    pattern: Some(r"^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+    wrong: Some(not_at_top),
+    ..FILLED
+}));
 /// Not `null`.
 const CONSENSUS: Shape = NonZeroU8::SHAPE;
 
@@ -26,6 +33,76 @@ keys! {
     pub struct GoalsFile {
         /// What must be true before a run is complete, in the order in which it is shown and run.
         goals: Option<Vec<GoalEntry>> = Some(Vec::new()),
+        /// What turns are asked for before anything else, one after the other; the last one stays.
+        phases: Vec<Phase> = Vec::new(),
+        /// Gates that stay green for two more ticks at the end. With it every gate has to be green for `convergence_n` ticks of the frozen plan in a row before.
+        settle: Vec<GoalId> = Vec::new(),
+    }
+}
+
+keys! {
+    /// One phase as written.
+    #[derive(PartialEq, Eq)]
+    pub struct Phase {
+        /// Its name.
+        name: String as FILLED_TEXT,
+        /// What a turn of it is told, before everything else.
+        prompt: String as FILLED_TEXT,
+        /// The file at the top of the repository that ends it once a turn has committed it; absent: it does not end.
+        artifact: Option<String> as ARTIFACT = None,
+        /// Bytes that the artifact has at least.
+        least_bytes: u32 = 1,
+        /// Headings that the artifact has, each of them.
+        sections: Vec<String> = Vec::new(),
+        /// The artifact names each step of PLAN.md.
+        each_step: bool = false,
+        /// Its turns are those of PLAN.md: a step each, with an implementer and a reviewer.
+        steps: bool = false,
+    }
+}
+
+/// What `goals.yaml` says besides goals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Course {
+    /// The phases in order.
+    pub phases: Vec<Phase>,
+    /// The gates that stay green at the end.
+    pub settle: Vec<GoalId>,
+}
+
+impl Course {
+    /// Whether turns are given out by PLAN.md.
+    #[must_use]
+    pub fn has_steps(&self) -> bool {
+        self.phases.iter().any(|phase| phase.steps)
+    }
+
+    /// What is wrong with it beside these goals.
+    #[must_use]
+    pub fn wrong(&self, goals: &[Goal]) -> Option<String> {
+        let Self { phases, settle } = self;
+        let gate = |id: &GoalId| goals.iter().any(|goal| goal.id == *id && goal.gate().is_some());
+        if let Some(id) = settle.iter().find(|id| !gate(id)) {
+            return Some(format!("`settle` names `{id}`, which is no gate of this file"));
+        }
+        for (i, phase) in phases.iter().enumerate() {
+            let name = phase.name.escape_debug();
+            if phases.iter().take(i).any(|other| other.name == phase.name) {
+                return Some(format!("phase `{name}` stands twice"));
+            }
+            let is_last = i + 1 == phases.len();
+            if phase.artifact.is_none() && !is_last {
+                return Some(format!(
+                    "phase `{name}` has no `artifact`, and only the last one goes on for ever"
+                ));
+            }
+            if phase.steps && (phase.artifact.is_some() || !is_last) {
+                return Some(format!(
+                    "`steps` is for the last phase, without an `artifact`, not for `{name}`"
+                ));
+            }
+        }
+        None
     }
 }
 
@@ -489,6 +566,13 @@ fn check_hard(id: &GoalId, hard: &HardGoal) -> Vec<(&'static str, String)> {
         wrong.push(("cwd", format!("`cwd` {what}")));
     }
     wrong
+}
+
+/// Why a text is no name of a file at the top of the repository.
+fn not_at_top(text: &str) -> Option<String> {
+    let tame = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let fits = text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(tame);
+    (!fits).then(|| "is no plain name of a file at the top of the repository".to_owned())
 }
 
 /// Why a path cannot be a directory of the tree, readable after the key.

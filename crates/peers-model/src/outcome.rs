@@ -277,7 +277,12 @@ pub enum StopReason {
     StuckSkeptic,
     /// Nothing got on for too many ticks, whatever the gates say.
     StuckIdle,
-    /// Every peer that could go says that something outside of the repository is in its way.
+    /// So many turns of a phase did not bring its artifact.
+    StuckPhase,
+    /// The operator wanted to look before the last phase begins.
+    Checkpoint,
+    /// Only what is blocked is left: every peer that could go says that something is in its way, or every open
+    /// step of the plan is blocked.
     ParkedBlocked,
     /// The proof run could not judge a gate.
     ParkedProof,
@@ -328,8 +333,12 @@ impl StopReason {
             Self::Complete => "converged",
             Self::MaxTicks | Self::Budget(_) => "limit",
             Self::Drained | Self::Interrupted(_) => "operator",
-            Self::StuckGate(_) | Self::StuckSkeptic | Self::StuckIdle | Self::Unjudged(_) => "stuck",
-            Self::ParkedBlocked | Self::ParkedProof => "paused",
+            Self::StuckGate(_)
+            | Self::StuckSkeptic
+            | Self::StuckIdle
+            | Self::StuckPhase
+            | Self::Unjudged(_) => "stuck",
+            Self::ParkedBlocked | Self::ParkedProof | Self::Checkpoint => "paused",
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => "peer",
             Self::GoalMutation(_) | Self::Tamper(_) => "integrity",
             Self::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
@@ -343,11 +352,12 @@ impl StopReason {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Complete | Self::MaxTicks | Self::Drained => exit::OK,
+            Self::Complete | Self::MaxTicks | Self::Drained | Self::Checkpoint => exit::OK,
             Self::Budget(_) => exit::BUDGET,
             Self::StuckGate(_)
             | Self::StuckSkeptic
             | Self::StuckIdle
+            | Self::StuckPhase
             | Self::ParkedBlocked
             | Self::ParkedProof => exit::STUCK,
             Self::Unjudged(_) => exit::INVALID,
@@ -370,6 +380,8 @@ impl fmt::Display for StopReason {
             Self::StuckGate(id) => write!(f, "stuck:{id}"),
             Self::StuckSkeptic => f.write_str("stuck:skeptic"),
             Self::StuckIdle => f.write_str("stuck:idle"),
+            Self::StuckPhase => f.write_str("stuck:phase"),
+            Self::Checkpoint => f.write_str("checkpoint:phase-0-complete"),
             Self::ParkedBlocked => f.write_str("parked:blocked"),
             Self::ParkedProof => f.write_str("parked:proof"),
             Self::Unjudged(id) => write!(f, "unjudged:{id}"),
@@ -414,6 +426,8 @@ impl FromStr for StopReason {
             }
             ("stuck", Some("skeptic")) => Self::StuckSkeptic,
             ("stuck", Some("idle")) => Self::StuckIdle,
+            ("stuck", Some("phase")) => Self::StuckPhase,
+            ("checkpoint", Some("phase-0-complete")) => Self::Checkpoint,
             ("stuck", Some(id)) => Self::StuckGate(id.parse().map_err(|_| bad())?),
             ("parked", Some("blocked")) => Self::ParkedBlocked,
             ("parked", Some("proof")) => Self::ParkedProof,
@@ -461,6 +475,8 @@ mod tests {
             StopReason::StuckGate(gate.clone()),
             StopReason::StuckSkeptic,
             StopReason::StuckIdle,
+            StopReason::StuckPhase,
+            StopReason::Checkpoint,
             StopReason::ParkedBlocked,
             StopReason::ParkedProof,
             StopReason::Unjudged(gate),

@@ -13,6 +13,7 @@ use crate::goal::TreeChoice;
 use crate::ids::{CommitId, GoalId, PeerName, RunId, TickNo, TreeId};
 use crate::outcome::StopReason;
 use crate::review::SoftRule;
+use crate::step::CourseRules;
 use crate::time::Timestamp;
 use crate::verdict::{Judged, TreeKey};
 
@@ -144,6 +145,9 @@ pub struct Rules {
     pub unwatched: bool,
     /// Nothing of a tick stays (`--dry-run`).
     pub dry_run: bool,
+    /// Phases and quiet ticks; absent where goals.yaml names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Box<CourseRules>>,
 }
 
 impl Rules {

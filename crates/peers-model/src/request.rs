@@ -37,6 +37,9 @@ pub struct RunRequest {
     /// Complete without the adversarial turn.
     #[serde(skip_serializing_if = "is_off")]
     pub no_skeptic: bool,
+    /// Stop once before the last phase begins.
+    #[serde(skip_serializing_if = "is_off")]
+    pub checkpoint: bool,
 }
 
 /// Where a linked worktree is made.
@@ -74,6 +77,7 @@ impl RunRequest {
             allow_no_gates,
             anyway,
             no_skeptic,
+            checkpoint,
         } = self;
         let worktree = worktree.as_ref().map(|worktree| match worktree {
             Worktree::Default => "--worktree".to_owned(),
@@ -89,6 +93,7 @@ impl RunRequest {
             flag(allow_no_gates, "--allow-no-gates"),
             flag(anyway, "--anyway"),
             flag(no_skeptic, "--without-post-convergence-skeptic"),
+            flag(checkpoint, "--checkpoint"),
         ];
         std::iter::once("run".to_owned()).chain(words.into_iter().flatten()).collect()
     }
@@ -110,6 +115,7 @@ mod tests {
             allow_no_gates: true,
             anyway: true,
             no_skeptic: true,
+            checkpoint: true,
         };
         let text = serde_json::to_string(&asked).unwrap();
         assert_eq!(serde_json::from_str::<RunRequest>(&text).unwrap(), asked);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use peers_model::goal::{CHECK_NAMES, GoalEntry, GoalsFile};
+use peers_model::goal::{CHECK_NAMES, Course, GoalEntry, GoalsFile};
 use peers_model::{keys, time};
 use peers_store::load;
 use peers_sys::digest::sha256_hex;
@@ -60,6 +60,8 @@ pub struct Bundle {
     pub budget: Budget,
     /// What it asks for, with the texts of its prompts.
     pub goals: Vec<GoalEntry>,
+    /// Its phases with the texts of their prompts, and the gates that stay green at its end.
+    pub course: Course,
     /// Where it comes from.
     pub origin: Origin,
     /// All of its files.
@@ -152,13 +154,21 @@ impl Bundle {
             max_iterations: budget.max_iterations,
         };
         let mut goals = goals(text(GOALS)?)?;
-        for goal in &mut goals {
-            // The text itself, or the file that has it.
-            if let Some(file) = goal.prompt.as_deref().filter(|prompt| prompt.starts_with("prompts/")) {
-                goal.prompt = Some(
-                    text(file.trim()).map_err(|error| format!("goal `{}`: {error}", goal.id))?.to_owned(),
-                );
+        let mut course = load::load_course(text(GOALS)?).map_err(|error| format!("{GOALS}: {error}"))?;
+        // The text itself, or the file that has it.
+        let told = |prompt: &mut String, whose: String| {
+            if prompt.starts_with("prompts/") {
+                *prompt = text(prompt.trim()).map_err(|error| format!("{whose}: {error}"))?.to_owned();
             }
+            Ok::<(), String>(())
+        };
+        for goal in &mut goals {
+            if let Some(prompt) = &mut goal.prompt {
+                told(prompt, format!("goal `{}`", goal.id))?;
+            }
+        }
+        for phase in &mut course.phases {
+            told(&mut phase.prompt, format!("phase `{}`", term::line(&phase.name, 80)))?;
         }
         let sha256 = digest(&files);
         Ok(Self {
@@ -172,6 +182,7 @@ impl Bundle {
             tests,
             budget,
             goals,
+            course,
             origin,
             files,
             sha256,

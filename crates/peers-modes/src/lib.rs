@@ -17,7 +17,7 @@ mod tests;
 
 pub use bundle::{Budget, Bundle, Files, Origin, digest, goals};
 pub use library::{Library, ModeError, names};
-pub use merge::{Merged, merge, same_goal};
+pub use merge::{Merged, course_text, merge, same_goal};
 
 /// `.peers/config.yaml`.
 pub const CONFIG: &str = include_str!("../../../templates/config.yaml");

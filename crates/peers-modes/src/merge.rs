@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use peers_model::goal::{GoalEntry, GoalType};
+use peers_model::goal::{Course, GoalEntry, GoalType, Phase};
 use peers_model::keys;
 use peers_store::accept::AcceptedMode;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::bundle::{Budget, Bundle, Files};
@@ -16,6 +17,8 @@ use crate::library::ModeError;
 pub struct Merged {
     /// The goals with the mode that each comes from, in the order of the stack.
     pub goals: Vec<(String, GoalEntry)>,
+    /// The phases, and the gates that stay green at the end: those of the first mode of the stack with any.
+    pub course: Course,
     /// The largest caps of the stack.
     pub budget: Budget,
     /// The tests of the project are a gate too.
@@ -45,6 +48,9 @@ pub fn merge(stack: &[&Bundle]) -> Result<Merged, ModeError> {
                     });
                 }
             }
+        }
+        if merged.course == Course::default() {
+            merged.course.clone_from(&bundle.course);
         }
         let Budget { max_runtime_s, max_iterations } = bundle.budget;
         merged.budget.max_runtime_s = merged.budget.max_runtime_s.max(max_runtime_s);
@@ -87,11 +93,33 @@ impl Merged {
     }
 }
 
+/// Phases and what stays green at the end, as they stand at the end of `goals.yaml`; nothing where there are none.
+#[must_use]
+pub fn course_text(course: &Course) -> String {
+    let Course { phases, settle } = course;
+    let mut text = String::new();
+    if !phases.is_empty() {
+        text.push_str("\n# What turns are asked for first; the last phase stays.\nphases:\n");
+        text.extend(phases.iter().map(said::<Phase>));
+    }
+    if !settle.is_empty() {
+        let settle: Vec<&str> = settle.iter().map(peers_model::GoalId::as_str).collect();
+        let settle = settle.join(", ");
+        let _infallible =
+            write!(text, "\n# These stay green for two more ticks at the end.\nsettle: [{settle}]\n");
+    }
+    text
+}
+
 /// A goal as an entry of `goals.yaml`: what says something else than its absence, in the order of the description.
 fn entry(goal: &GoalEntry) -> String {
-    let said = serde_json::to_value(goal).unwrap_or_default();
+    said(goal)
+}
+
+fn said<T: Serialize + keys::Described>(entry: &T) -> String {
+    let said = serde_json::to_value(entry).unwrap_or_default();
     let mut text = String::new();
-    let table = keys::of::<GoalEntry>();
+    let table = keys::of::<T>();
     for key in table.keys.iter().filter(|key| key.name != "prompt").chain(table.key("prompt")) {
         let Some(value) = said.get(key.name).filter(|value| !value.is_null()) else { continue };
         if key.default.is_some_and(|default| default() == *value) {

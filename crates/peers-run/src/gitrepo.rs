@@ -416,6 +416,9 @@ impl GitRepo {
     }
 }
 
+/// Git's file modes of regular files.
+const REGULAR: [u32; 2] = [0o100_644, 0o100_755];
+
 impl Repo for GitRepo {
     fn survey(
         &mut self,
@@ -509,6 +512,14 @@ impl Repo for GitRepo {
 
     fn last_handoff(&mut self, mark: &HandoffMark) -> Result<Option<LastHandoff>, RepoFailure> {
         self.with_control(|repo| repo.handoff_of(mark))
+    }
+
+    fn file(&mut self, commit: &CommitId, path: &str, cap: usize) -> Result<Option<Vec<u8>>, RepoFailure> {
+        self.with_control(|repo| match repo.control.facts().read_blob(commit, path, cap) {
+            Ok(blob) => Ok(blob.filter(|blob| REGULAR.contains(&blob.mode)).map(|blob| blob.bytes)),
+            Err(GitError::TooLarge { .. }) => Ok(None),
+            Err(error) => Err(failure(error)),
+        })
     }
 
     fn gate_copy(&mut self, key: &TreeKey, behind: bool) -> Result<Option<GateCopy>, RepoFailure> {

@@ -16,6 +16,7 @@ pub mod hooks;
 pub mod inputs;
 pub mod measure;
 mod messages;
+mod notes;
 pub mod outward;
 pub mod perform;
 pub mod ports;

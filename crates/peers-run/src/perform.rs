@@ -5,7 +5,7 @@ mod failure;
 mod hooking;
 mod judging;
 
-pub use composing::{Known, facts as compose_facts};
+pub use composing::{Known, facts as compose_facts, plan_at};
 pub(crate) use hooking::Hooking;
 pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
 
@@ -19,6 +19,7 @@ use peers_core::machine::{
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{OperatorOp, OperatorRecord};
+use peers_model::step::StepRole;
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, limits};
 use peers_store::bugs;
 use peers_store::{Area, Author, Disk, artifacts, commands, contracts, layout, projection, runs};
@@ -28,7 +29,11 @@ use self::failure::Failure;
 use crate::engine::Engine;
 use crate::gitrepo::DIRTY_SHOWN;
 use crate::messages;
+use crate::notes;
 use crate::ports::{Clock, Guard, Observer, Procs, Repo, World};
+
+/// Bytes of the artifact of a phase.
+const ARTIFACT_CAP: usize = 256 * 1024;
 
 /// Whom a note names for commits of ours.
 const OURS: &str = "peers-substrate";
@@ -80,6 +85,15 @@ impl<W: World> Engine<W> {
             Effect::RunPeer(launch) => {
                 self.keep_prompt(launch.tick, &launch.peer, &launch.prompt);
                 self.clear_boxes();
+                let work = self
+                    .machine
+                    .state
+                    .open
+                    .as_ref()
+                    .and_then(|open| open.started.course.as_ref()?.work.clone());
+                if let Some(work) = work {
+                    notes::clear(self.store.disk(), &launch.peer, &work);
+                }
                 self.world.guard().before();
                 if let Err(failure) = self.world.repo().before_turn(launch.tick) {
                     self.pending.push_back(Failure::from(failure).event());
@@ -195,6 +209,7 @@ impl<W: World> Engine<W> {
         }
         facts.history_intact |= !settled;
         facts.mutation = mutation.filter(|_| pending.is_empty());
+        facts.plan = composing::plan_at(self.world.repo(), &self.cfg.course, &facts.head)?;
         (facts.tamper, facts.commands) = (sweep.tamper, pending);
         Ok(facts)
     }
@@ -234,11 +249,35 @@ impl<W: World> Engine<W> {
         }
     }
 
+    /// What a turn left of what its phase or its step asked for.
+    fn harvest_course(&mut self, tick: TickNo, peer: &PeerName, found: &mut Harvest) -> Result<(), Failure> {
+        let asked = self.machine.state.open.as_ref().and_then(|open| open.started.course.clone());
+        let (Some(asked), Some(at)) = (asked, found.at.clone()) else { return Ok(()) };
+        found.plan = composing::plan_at(self.world.repo(), &self.cfg.course, &at.head)?;
+        let phase = self.cfg.course.phases.iter().find(|phase| Some(&phase.name) == asked.phase.as_ref());
+        if let Some(artifact) = phase.and_then(|phase| phase.artifact.clone()) {
+            let bytes = self.world.repo().file(&at.head, &artifact, ARTIFACT_CAP)?;
+            found.artifact = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        }
+        if let Some(work) = asked.work.filter(|_| !self.cfg.rules.dry_run) {
+            let collected = notes::collect(self.store.disk(), (peer, tick), &work, &at.head);
+            found.note = collected.note;
+            self.taken.extend(collected.taken);
+            found.warnings.extend(collected.warning);
+        }
+        Ok(())
+    }
+
     fn compose(&mut self, peer: &PeerName) -> Result<ComposeFacts, Failure> {
         let nonce = self.world.clock().nonce();
         let authors = self.store.authors().clone();
         let known = Known { state: &self.machine.state, authors: &authors };
-        Ok(composing::facts(self.world.repo(), self.store.disk(), known, peer, nonce)?)
+        let mut facts = composing::facts(self.world.repo(), self.store.disk(), known, peer, nonce)?;
+        let Phase::Composing(composing) = &self.machine.phase else { return Ok(facts) };
+        if composing.work.as_ref().is_some_and(|work| work.role == StepRole::Compare) {
+            facts.notes = notes::sealed(self.store.disk(), &self.machine.state.course)?;
+        }
+        Ok(facts)
     }
 
     fn ledger(&mut self) -> Result<Ledger, Failure> {
@@ -319,6 +358,10 @@ impl<W: World> Engine<W> {
             self.taken = collected.taken;
             warnings.extend(collected.warnings);
             warnings.extend(messages::refuse(self.store.disk(), Some(peer), &roster));
+        }
+        if tamper.is_none() {
+            self.harvest_course(tick, peer, &mut found)?;
+            warnings.append(&mut found.warnings);
         }
         if tamper.is_none()
             && let Some(what) = self.store.check_mirror()?

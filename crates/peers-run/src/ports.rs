@@ -78,6 +78,7 @@ impl From<RepoFacts> for Facts {
             commands: Vec::new(),
             git_state,
             unstable: false,
+            plan: None,
         }
     }
 }
@@ -207,6 +208,15 @@ pub trait Repo {
     /// # Errors
     /// [`RepoFailure`].
     fn ledger(&mut self, authors: &Authors) -> Result<Vec<LedgerCommit>, RepoFailure>;
+
+    /// A plain file of a commit; none where there is no such file, or a larger one.
+    ///
+    /// # Errors
+    /// [`RepoFailure`].
+    fn file(&mut self, commit: &CommitId, path: &str, cap: usize) -> Result<Option<Vec<u8>>, RepoFailure> {
+        let (_, _, _) = (commit, path, cap);
+        Ok(None)
+    }
 
     /// What the counterpart's newest handoff says of itself.
     ///

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use peers_model::exit;
 use peers_model::goal::CHECK_NAMES;
-use peers_modes::{GOALS, Merged, goals_with, goals_with_gates, goals_with_modes};
+use peers_modes::{GOALS, Merged, course_text, goals_with, goals_with_gates, goals_with_modes};
 use peers_store::load;
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
@@ -165,7 +165,8 @@ fn of_modes(
         let hint = "name the command: `--test CMD`";
         return Err(ScaffoldError::refused(exit::NEGATIVE, message, hint));
     }
-    let text = goals_with_modes(&detect::entries(&asked), &modes.text(&replaced));
+    let mut text = goals_with_modes(&detect::entries(&asked), &modes.text(&replaced));
+    text.push_str(&course_text(&modes.course));
     checked(&text, "modes")?;
     let names: Vec<String> = modes.applied.iter().map(|mode| format!("`{}`", mode.name)).collect();
     let more = if asked.is_empty() { String::new() } else { format!("; {}", told(&asked)) };

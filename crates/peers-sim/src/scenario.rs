@@ -3,7 +3,7 @@
 use peers_core::budget::Caps;
 use peers_core::machine::LoopConfig;
 use peers_model::config::{Budget, Comm, Role};
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
 use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::review::SoftRule;
@@ -153,6 +153,7 @@ impl Scenario {
             skeptic_attempts: 3,
             unwatched: false,
             dry_run: self.dry_run,
+            course: None,
         }
     }
 
@@ -204,6 +205,8 @@ impl Scenario {
             goals: self.goals(),
             rules: self.rules(),
             digests,
+            course: Course::default(),
+            checkpoint: false,
             caps: Caps::new(budget),
             after: None,
             max_ticks: self.max_ticks,

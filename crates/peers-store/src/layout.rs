@@ -17,6 +17,8 @@ pub mod store {
     pub const ACCEPTED_MODES: &str = "accepted/modes";
     /// The frozen plan and its commands.
     pub const CONTRACTS: &str = "contracts";
+    /// Sealed notes about steps.
+    pub const NOTES: &str = "notes";
     /// Which repository this is.
     pub const PROJECT: &str = "project.json";
     /// Run records.

@@ -14,7 +14,7 @@ use std::fmt;
 use peers_core::dsl::Expr;
 use peers_model::PeerName;
 use peers_model::config::{self, Config, ConfigError, PeerSpec, Step, ToolSpec};
-use peers_model::goal::{self, Goal, GoalEntry, GoalError, GoalsFile};
+use peers_model::goal::{self, Course, Goal, GoalEntry, GoalError, GoalsFile};
 use peers_model::keys;
 use peers_sys::yaml::{self, At, Document, Findings, Mistake, YamlError};
 use peers_sys::{digest, term};
@@ -290,7 +290,9 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
         .collect();
     mistakes.extend(entries.iter().filter_map(|(i, entry)| expression(&document, *i, entry)));
     mistakes.extend(entries.iter().filter_map(|(i, entry)| check_args(&document, *i, entry)));
-    let file = GoalsFile { goals: Some(entries.iter().map(|(_, entry)| entry.clone()).collect()) };
+    let course = course_of(&sound);
+    let entries_of = entries.iter().map(|(_, entry)| entry.clone()).collect();
+    let file = GoalsFile { goals: Some(entries_of), phases: Vec::new(), settle: Vec::new() };
     let goals = goal::check_goals(file, peers, known_checks).unwrap_or_else(|mut errors| {
         // Whether what is needed is there cannot be told of a list that was not read in full.
         errors.retain(|error| error.key != "needs" || entries.len() == count);
@@ -301,7 +303,32 @@ pub fn load_goals(text: &str, peers: usize, known_checks: &[&str]) -> Result<Vec
         let message = "an entry of `goals` cannot be read".to_owned();
         mistakes.push(Mistake { at: None, message, hint: None });
     }
+    if mistakes.is_empty()
+        && let Some(wrong) = course.wrong(&goals)
+    {
+        let at = document.key(&[], if wrong.starts_with("`settle`") { "settle" } else { "phases" });
+        mistakes.push(Mistake { at, message: wrong, hint: None });
+    }
     if mistakes.is_empty() { Ok(goals) } else { Err(told(source, &document, mistakes)) }
+}
+
+/// What a `goals.yaml` that [`load_goals`] read says besides goals.
+///
+/// # Errors
+/// [`LoadError`] where it is no YAML.
+pub fn load_course(text: &str) -> Result<Course, LoadError> {
+    let source = Source::Goals;
+    let document = Document::read(source.path(), text).map_err(|e| LoadError::yaml(source, text, e))?;
+    Ok(course_of(&document.check(keys::of::<GoalsFile>()).sound))
+}
+
+/// The phases of what was found sound, and the gates at the end.
+fn course_of(sound: &Value) -> Course {
+    let part = |key: &str| sound.get(key).cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+    Course {
+        phases: serde_json::from_value(part("phases")).unwrap_or_default(),
+        settle: serde_json::from_value(part("settle")).unwrap_or_default(),
+    }
 }
 
 /// Puts the id of the goal before a message about something in it.

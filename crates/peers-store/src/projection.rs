@@ -58,6 +58,7 @@ pub fn state_json(state: &State, at: &Position) -> Value {
         "warnings": state.warnings,
         "warnings_history": state.warnings_history,
         "dirty_worktree": state.dirty,
+        "phase": peers_core::phases::words(state),
         "open_tick": state.open.as_ref().map(|o| o.started.tick),
         "last_exit": state.last_exit,
     })

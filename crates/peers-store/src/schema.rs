@@ -199,6 +199,7 @@ fn state(id: &str) -> Value {
         ("warnings", "[text]", "For the next prompt."),
         ("warnings_history", "[#warning]", "The last 500."),
         ("dirty_worktree", "bool", "The last tick left uncommitted changes."),
+        ("phase", "text?", "The phase, and the step at hand; null without phases."),
         ("open_tick", "int?", "A tick that began and has not ended."),
         ("last_exit", "#last_exit?", "How the last run ended."),
     ]);

@@ -1,8 +1,10 @@
 //! What is missing until the loop may say `complete`, in words.
 
 use peers_core::converge::{has_real_gate, skeptic_passed};
+use peers_core::phases;
 use peers_core::state::State;
 use peers_model::GoalId;
+use peers_model::step::Quiet;
 use peers_store::planted::Planted;
 use serde::Serialize;
 
@@ -29,6 +31,8 @@ pub struct ConvergeView {
     pub skeptic_attempts: u32,
     /// It got nowhere for half of the ticks after which it stops.
     pub standstill: Option<StandstillView>,
+    /// The phase, and the step at hand.
+    pub course: Option<String>,
 }
 
 /// What planted faults showed of the gates, for people.
@@ -56,7 +60,7 @@ impl StandstillView {
 /// One thing that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// One word: `red`, `unjudged`, `unmeasured`, `dirty`, `reviews`, `no-real-gate`, `skeptic`,
+    /// One word: `red`, `unjudged`, `unmeasured`, `dirty`, `reviews`, `no-real-gate`, `skeptic`, `quiet`,
     /// `proof`, `proof-red`, `proof-unjudged`, `no-gates`.
     pub kind: &'static str,
     /// For people.
@@ -95,6 +99,10 @@ pub(crate) fn view(
     if let Some(text) = skeptic(state, here) {
         miss("skeptic", text);
     }
+    if let Some(ticks) = unquiet(state, gates) {
+        let ticks = words::count(ticks.into(), "more tick");
+        miss("quiet", format!("{ticks} in a row with every gate green"));
+    }
     proof_missing(gates, &mut miss);
     ConvergeView {
         complete: missing.is_empty(),
@@ -103,7 +111,16 @@ pub(crate) fn view(
         clean_ticks: state.clean_ticks,
         skeptic_attempts: state.skeptic.attempts,
         standstill: state.standstill.near(idle_limit).map(|(ticks, of)| StandstillView { ticks, of }),
+        course: phases::words(state),
     }
+}
+
+/// Ticks that every gate has still to stay green, where all of them are.
+fn unquiet(state: &State, gates: &[GateRow]) -> Option<u32> {
+    let rules = state.rules.course.as_deref().filter(|rules| !rules.settle.is_empty())?;
+    let green = !gates.is_empty() && gates.iter().all(|gate| gate.state == "pass");
+    let left = state.course.calm.after(rules.quiet_ticks, Quiet::Green).left(rules.quiet_ticks);
+    (green && left > 0).then_some(left)
 }
 
 /// Why there is no gate to be asked.

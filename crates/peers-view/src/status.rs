@@ -203,6 +203,9 @@ fn converge(page: &mut Page, view: &LoopView, core: &Core) {
             page.say(format!("  - {}", missing.text));
         }
     }
+    if let Some(course) = &core.converge.course {
+        page.field("phase", Tone::Plain, course);
+    }
     if let Some(standstill) = core.converge.standstill {
         page.field("progress", Tone::Care, standstill.words());
     }

@@ -325,6 +325,7 @@ fn rules() -> Rules {
         skeptic_attempts: 3,
         unwatched: false,
         dry_run: false,
+        course: None,
     }
 }
 
@@ -385,6 +386,7 @@ fn started(tick: u64, peer: &str) -> TickStarted {
         messages: Vec::new(),
         asked: Vec::new(),
         outside: false,
+        course: None,
     }
 }
 
@@ -442,6 +444,7 @@ fn tick_record(tick: u64, peer: &str) -> TickRecord {
         published: Vec::new(),
         prompt_bytes: 4096,
         usd_warned: None,
+        course: None,
         gates: std::collections::BTreeMap::new(),
         spent_tokens_total: Tokens(1500),
         spent_usd_total: Usd::ZERO,

@@ -131,6 +131,13 @@ pub(crate) const TABLE: &[Row] = &[
         may: &[Ambient],
     },
     Row {
+        name: "peers-sandbox",
+        ring: Ring::Product(2),
+        uses: &["peers-model", "peers-sys"],
+        third_party: ThirdParty::Never(&["git2", "tokio"]),
+        may: &[Ambient],
+    },
+    Row {
         name: "peers-modes",
         ring: Ring::Product(3),
         uses: &["peers-model", "peers-sys", "peers-store"],
@@ -215,6 +222,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-tools",
             "peers-sys",
             "peers-git",
+            "peers-sandbox",
             "peers-store",
             "peers-place",
             "peers-setup",

@@ -7,9 +7,7 @@ use peers_model::check::{self, Args, CheckSpec};
 use crate::check::Check;
 use crate::cx::{CheckCx, Contract, CouldNot, RanEnd};
 use crate::report::{Finding, Report, Verdict};
-
-/// Exit codes of a shell that found no program, or none that it may run.
-const NO_PROGRAM: [i32; 2] = [126, 127];
+use crate::runners::NO_PROGRAM;
 
 pub(crate) const CONTRACTS: Check = Check {
     name: check::CONTRACTS.name,

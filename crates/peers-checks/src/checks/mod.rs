@@ -1,6 +1,8 @@
 //! One file for each check.
 
 pub(crate) mod api_stable;
+pub(crate) mod architecture_drift;
+pub(crate) mod blind;
 pub(crate) mod bug_ledger;
 pub(crate) mod checkoff;
 pub(crate) mod codemap;
@@ -11,11 +13,19 @@ pub(crate) mod docs;
 pub(crate) mod idle;
 pub(crate) mod mock_in_impl;
 pub(crate) mod mutation_sample;
+pub(crate) mod no_regression;
 pub(crate) mod no_secrets;
+pub(crate) mod no_shortcuts;
+pub(crate) mod no_skipped_tests;
 pub(crate) mod notes;
 pub(crate) mod plan;
 pub(crate) mod resolve_size;
 pub(crate) mod self_review;
 pub(crate) mod skip_reasons;
+pub(crate) mod state_of_work;
+pub(crate) mod step_advice;
 pub(crate) mod streak;
+pub(crate) mod suite;
+pub(crate) mod tdd_order;
+pub(crate) mod text_advice;
 pub(crate) mod three_class;

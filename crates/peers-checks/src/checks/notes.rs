@@ -1,5 +1,5 @@
-//! `delivery`, `concerns`, `honesty-audit`, `honesty-audit-extra`, `blind-review`: what peers write down about their
-//! own work (`modes.md` §5.5, §5.8, §5.9).
+//! `delivery`, `concerns`, `honesty-audit`, `honesty-audit-extra`: what peers write down about their own work
+//! (`modes.md` §5.8, §5.9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,11 @@ use crate::report::{Finding, Report, Verdict};
 use crate::reviews::Reviews;
 
 const DELIVERY_FILE: &str = "DELIVERY.md";
-const CONCERNS_FILE: &str = "CONCERNS.md";
+pub(super) const CONCERNS_FILE: &str = "CONCERNS.md";
 const HONESTY_FILE: &str = "HONESTY_AUDIT.md";
-const IMPLEMENTATION: &str = "IMPLEMENTATION_NOTES.md";
-const REVIEW: &str = "REVIEW_NOTES.md";
-/// Words of a note at least.
-const NOTE: usize = 20;
 /// Words of a part of the audit are more than this.
 const PART: usize = 5;
 const PARTS: [&str; 3] = ["Weakest part", "Likely uncaught bug", "Skipped or shortcut"];
-/// What a reviewer writes who reads something else in the code than its author says.
-const MISMATCH: &str = "[BLIND-REVIEW-MISMATCH]";
 
 pub(crate) const DELIVERY: Check = Check {
     name: check::DELIVERY.name,
@@ -60,22 +54,15 @@ pub(crate) const HONESTY_EXTRA: Check = Check {
     run: |cx, args| honesty_extra(cx, args).unwrap_or_else(Report::from),
 };
 
-pub(crate) const BLIND: Check = Check {
-    name: check::BLIND_REVIEW.name,
-    about: "The notes of implementer and reviewer are there, and no mismatch between them is filed",
-    args: check::BLIND_REVIEW.args,
-    run: |cx, _| blind(cx).unwrap_or_else(Report::from),
-};
-
 /// The text of one of these files, or the failure that it is not there.
-fn text(cx: &CheckCx, path: &str) -> Result<Result<String, Report>, CouldNot> {
+pub(super) fn text(cx: &CheckCx, path: &str) -> Result<Result<String, Report>, CouldNot> {
     Ok(match written(cx, path)? {
         Written::Text(text) => Ok(text),
         Written::Not(why) => Err(Report::new(Verdict::Fail, format!("{path} {why}"))),
     })
 }
 
-fn failed_if(findings: Vec<Finding>, good: String, bad: String) -> Report {
+pub(super) fn failed_if(findings: Vec<Finding>, good: String, bad: String) -> Report {
     let mut report =
         if findings.is_empty() { Report::new(Verdict::Pass, good) } else { Report::new(Verdict::Fail, bad) };
     report.findings = findings;
@@ -84,16 +71,16 @@ fn failed_if(findings: Vec<Finding>, good: String, bad: String) -> Report {
 
 /// A section of a document: a heading of one level, and the lines below it up to the next of its level or above.
 #[derive(Debug)]
-struct Section<'t> {
-    title: &'t str,
+pub(super) struct Section<'t> {
+    pub(super) title: &'t str,
     /// The line of the heading, from 1.
-    line: usize,
+    pub(super) line: usize,
     /// The lines below it, with their numbers.
-    body: Vec<(usize, &'t str)>,
+    pub(super) body: Vec<(usize, &'t str)>,
 }
 
 /// The sections of a level (2 for `##`), outside of fenced blocks.
-fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
+pub(super) fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
     let mut found: Vec<Section<'t>> = Vec::new();
     let (mut open, mut fenced) = (false, false);
     for (line, text) in lines {
@@ -119,11 +106,11 @@ fn sections<'t>(lines: &[(usize, &'t str)], level: usize) -> Vec<Section<'t>> {
     found
 }
 
-fn numbered(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn numbered(text: &str) -> Vec<(usize, &str)> {
     (1..).zip(text.lines()).collect()
 }
 
-fn at(path: &str, line: usize, kind: &'static str, what: &str) -> Finding {
+pub(super) fn at(path: &str, line: usize, kind: &'static str, what: &str) -> Finding {
     Finding::at(path, u64::try_from(line).ok(), kind, what, None)
 }
 
@@ -311,7 +298,7 @@ fn unresolved(
     }
 }
 
-fn words(text: &str) -> usize {
+pub(super) fn words(text: &str) -> usize {
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count()
 }
 
@@ -331,7 +318,7 @@ fn hollow(section: &Section<'_>) -> Vec<Finding> {
     findings
 }
 
-fn said(section: &Section<'_>) -> String {
+pub(super) fn said(section: &Section<'_>) -> String {
     section.body.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
@@ -454,86 +441,4 @@ fn honesty_extra(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
         report.verdict = bad;
     }
     Ok(report)
-}
-
-fn blind(cx: &CheckCx) -> Result<Report, CouldNot> {
-    let mut findings = Vec::new();
-    for note in [IMPLEMENTATION, REVIEW] {
-        match written(cx, note)? {
-            Written::Not(why) => findings.push(Finding::at(note, None, "note", why, None)),
-            Written::Text(text) if words(&text) < NOTE => {
-                let what = format!("has {} words, of {NOTE}", words(&text));
-                findings.push(Finding::at(note, None, "note", &what, None));
-            }
-            Written::Text(_) => {}
-        }
-    }
-    match written(cx, CONCERNS_FILE)? {
-        Written::Text(text) => findings.extend(
-            numbered(&text)
-                .iter()
-                .filter(|(_, text)| files_mismatch(text))
-                .map(|(line, text)| at(CONCERNS_FILE, *line, "mismatch", text.trim())),
-        ),
-        Written::Not("is missing") => {}
-        Written::Not(why) => findings.push(Finding::at(CONCERNS_FILE, None, "note", why, None)),
-    }
-    let sandbox = cx.attribution_if_any()?.and_then(|attribution| attribution.sandbox());
-    let hidden = sandbox.is_some_and(|sandbox| sandbox != "none" && !sandbox.starts_with("none "));
-    let blindness = if hidden { "" } else { "; not blind: no sandbox hides the notes from the reviewer" };
-    Ok(failed_if(
-        findings,
-        format!("both notes are there, and no mismatch is filed{blindness}"),
-        format!("a note is missing, or a mismatch is filed{blindness}"),
-    ))
-}
-
-/// Whether a line files a mismatch: the marker begins it, behind marks of quotes, lists, headings and emphasis, and
-/// what follows it is nothing, or says something. Elsewhere, and with a full stop alone behind it, it is mentioned.
-fn files_mismatch(line: &str) -> bool {
-    let mut rest = line.trim_start();
-    loop {
-        let bare = rest.trim_start_matches(['>', '#', '-', '*', '+', '`', '_', ' ', '\t']);
-        let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
-        rest = match digits.strip_prefix(['.', ')']) {
-            Some(after) if digits.len() < bare.len() => after,
-            _ => bare,
-        };
-        if rest == bare {
-            break;
-        }
-    }
-    let Some(after) = rest.strip_prefix(MISMATCH) else { return false };
-    let after = after.trim_matches(['`', '*', '_', ' ', '\t']);
-    after.is_empty() || after.chars().any(char::is_alphanumeric)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn row_62_and_63_a_marker_is_filed_where_it_leads_a_line_and_mentioned_elsewhere() {
-        for filed in [
-            "[BLIND-REVIEW-MISMATCH] the cache is never cleared",
-            "- [BLIND-REVIEW-MISMATCH] x",
-            "3. [BLIND-REVIEW-MISMATCH] x",
-            "## [BLIND-REVIEW-MISMATCH] x",
-            "> > [BLIND-REVIEW-MISMATCH] x",
-            "**[BLIND-REVIEW-MISMATCH]** x",
-            "`[BLIND-REVIEW-MISMATCH]` the cache is never cleared",
-            "[BLIND-REVIEW-MISMATCH]",
-            "` [BLIND-REVIEW-MISMATCH] `",
-        ] {
-            assert!(files_mismatch(filed), "{filed}");
-        }
-        for mentioned in [
-            "no line with [BLIND-REVIEW-MISMATCH] was needed",
-            "`[BLIND-REVIEW-MISMATCH]`.",
-            "see the marker `[BLIND-REVIEW-MISMATCH]`",
-            "",
-        ] {
-            assert!(!files_mismatch(mentioned), "{mentioned}");
-        }
-    }
 }

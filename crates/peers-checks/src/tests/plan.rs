@@ -3,31 +3,35 @@
 use std::collections::BTreeMap;
 
 use peers_model::CommitId;
+use peers_model::StepId;
 use peers_model::record::{AckTarget, ContractAct, ContractRecord, OperatorOp, OperatorRecord, Record};
+use peers_model::step::{CourseAsked, CourseMoved, SealedNote, StepRole, StepWork};
 use peers_store::contracts::{self, Frozen};
+use peers_store::{Area, Disk as _, layout};
+use peers_sys::digest::sha256_hex;
 
 use super::{World, name_of};
 use crate::{CheckCx, Outcome, Ran, RanEnd, Reviews, Verdict};
 
-const META: &str = "surfaces: [cli]\nacceptance: true\n";
+pub(super) const META: &str = "surfaces: [cli]\nacceptance: true\n";
 
-fn plan_with(meta: &str, steps: &[&str]) -> String {
+pub(super) fn plan_with(meta: &str, steps: &[&str]) -> String {
     format!("# F\n## Meta\n{meta}## Steps\n{}\n", steps.join("\n"))
 }
 
-fn plan(steps: &[&str]) -> String {
+pub(super) fn plan(steps: &[&str]) -> String {
     plan_with(META, steps)
 }
 
 /// `STEP-n`, which touches `src/sn.rs`.
-fn step(n: u32, mark: &str, sha: Option<&CommitId>) -> String {
+pub(super) fn step(n: u32, mark: &str, sha: Option<&CommitId>) -> String {
     let sha = sha.map(|sha| format!(" ({})", sha.short())).unwrap_or_default();
     format!("- [{mark}] [STEP-{n}] do {n}{sha}\n  - touches: src/s{n}.rs")
 }
 
 impl World {
     /// With a plan that was frozen before the first run.
-    fn frozen(text: &str) -> Self {
+    pub(super) fn frozen(text: &str) -> Self {
         Self::frozen_with(text, BTreeMap::new())
     }
 
@@ -52,12 +56,12 @@ impl World {
         self.append(Record::Operator(OperatorRecord { op: OperatorOp::Contract(act), by: "ann".into() }));
     }
 
-    fn says(&self, check: &str) -> Verdict {
+    pub(super) fn says(&self, check: &str) -> Verdict {
         self.check(check).report.verdict
     }
 
     /// The kinds of the findings of a check.
-    fn kinds(&self, check: &str) -> Vec<&'static str> {
+    pub(super) fn kinds(&self, check: &str) -> Vec<&'static str> {
         let outcome = self.check(check);
         outcome.report.findings.iter().map(|finding| finding.kind).collect()
     }
@@ -284,7 +288,7 @@ fn check_off(world: &mut World, peer: &str, mark: &str, made: &CommitId, message
     world.turn_with(peer, message, &[("PLAN.md", &text)]);
 }
 
-fn blob(world: &World, path: &str) -> String {
+pub(super) fn blob(world: &World, path: &str) -> String {
     world.git(&["rev-parse", &format!("HEAD:{path}")]).trim().to_owned()
 }
 
@@ -461,22 +465,92 @@ fn row_60_a_delivery_tells_of_each_step() {
     }
 }
 
-#[test]
-fn row_61_both_notes_are_there_and_nothing_is_blind_without_a_sandbox() {
-    let mut world = World::running();
-    let note = "word ".repeat(20);
-    for (files, due) in [
-        (&[("IMPLEMENTATION_NOTES.md", note.as_str())][..], Verdict::Fail),
-        (&[("REVIEW_NOTES.md", "short")], Verdict::Fail),
-        (&[("REVIEW_NOTES.md", note.as_str())], Verdict::Pass),
-        (&[("CONCERNS.md", "- [BLIND-REVIEW-MISMATCH] it never ends\n")], Verdict::Fail),
-        (&[("CONCERNS.md", "no [BLIND-REVIEW-MISMATCH] was needed\n")], Verdict::Pass),
-    ] {
-        world.turn_with("claude", "note", files);
-        let outcome = world.check("blind-review");
-        assert_eq!(outcome.report.verdict, due, "{files:?}");
-        assert!(outcome.report.summary.contains("not blind"), "{}", outcome.report.summary);
+/// What is done about STEP-1 in one turn: its role, its words, whether anything is changed.
+type Deed<'a> = (&'a str, StepRole, u32);
+
+impl World {
+    /// A turn about STEP-1 in which notes of so many words are sealed.
+    fn at_step(&mut self, (peer, role, words): Deed<'_>, (base, head): (&CommitId, &CommitId)) {
+        let step = StepId::new(1).unwrap();
+        let work = StepWork { step, role, base: base.clone(), head: Some(head.clone()) };
+        self.begin_tick_with(peer, |started| {
+            started.course = Some(Box::new(CourseAsked { work: Some(work), ..CourseAsked::default() }));
+        });
+        let note = role.part().map(|part| {
+            let text = "word ".repeat(usize::try_from(words).unwrap());
+            let file = format!("STEP-1/{}-{peer}-{}.md", self.tick, part.word());
+            let path = format!("{}/{file}", layout::store::NOTES);
+            self.disk().publish(Area::Store, &path, text.as_bytes(), true).unwrap();
+            let (base, head, sha256) = (base.clone(), head.clone(), sha256_hex(text.as_bytes()));
+            SealedNote { step, part, base, head, words, sha256, file }
+        });
+        self.end_tick(peer, Vec::new(), |tick| {
+            tick.course = Some(Box::new(CourseMoved { note, ..CourseMoved::default() }));
+        });
     }
+}
+
+#[test]
+fn row_61_a_done_step_has_notes_of_two_peers_and_the_review_was_sealed_before_the_others_were_shown() {
+    use StepRole::{Compare, Implement, Review};
+    let rows: &[(&[Deed<'_>], &[&str])] = &[
+        (&[], &["no-notes"]),
+        (&[("claude", Implement, 20)], &["no-review"]),
+        (&[("claude", Implement, 19), ("codex", Review, 20)], &["short"]),
+        (&[("claude", Implement, 20), ("codex", Review, 19)], &["no-review"]),
+        (&[("claude", Implement, 20), ("codex", Review, 20)], &[]),
+        (&[("claude", Implement, 20), ("claude", Review, 20)], &["no-review"]),
+        // It had seen the notes of the author before it handed in its own.
+        (&[("claude", Implement, 20), ("codex", Compare, 0), ("codex", Review, 20)], &["no-review"]),
+        (&[("claude", Implement, 20), ("codex", Review, 20), ("codex", Compare, 0)], &[]),
+        // What was read of an earlier version says nothing of this one.
+        (&[("claude", Implement, 20), ("codex", Review, 20), ("claude", Implement, 20)], &["no-review"]),
+    ];
+    for (deeds, due) in rows {
+        let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+        let base = world.head();
+        let made = world.turn_with("claude", "do 1", &[("src/s1.rs", "one\n")]);
+        for deed in *deeds {
+            world.at_step(*deed, (&base, &made));
+        }
+        assert_eq!(world.kinds("blind-review"), [""; 0], "no step is done");
+        // Notes in the repository are nobody's.
+        let note = "word ".repeat(30);
+        let files = [("IMPLEMENTATION_NOTES.md", note.as_str()), ("REVIEW_NOTES.md", note.as_str())];
+        world.turn_with("codex", "notes", &files);
+        world.turn_with("codex", "check off", &[("PLAN.md", &plan(&[&step(1, "x", Some(&made))]))]);
+        assert_eq!(world.kinds("blind-review"), *due, "{deeds:?}");
+        assert!(world.check("blind-review").report.summary.contains("not blind"));
+    }
+}
+
+#[test]
+fn row_61_the_commit_of_a_step_is_one_of_those_that_were_reviewed_and_the_store_is_as_it_was() {
+    let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+    let base = world.head();
+    let made = world.turn_with("claude", "do 1", &[("src/s1.rs", "one\n")]);
+    world.at_step(("claude", StepRole::Implement, 20), (&base, &made));
+    world.at_step(("codex", StepRole::Review, 20), (&base, &made));
+    let later = world.turn_with("claude", "and more", &[("src/s1.rs", "two\n")]);
+    world.turn_with("codex", "check off", &[("PLAN.md", &plan(&[&step(1, "x", Some(&later))]))]);
+    assert_eq!(world.kinds("blind-review"), ["other-range"]);
+    world.turn_with("codex", "correct", &[("PLAN.md", &plan(&[&step(1, "x", Some(&made))]))]);
+    assert_eq!(world.says("blind-review"), Verdict::Pass);
+    for (text, due) in [
+        ("- [BLIND-REVIEW-MISMATCH] it never ends\n", Verdict::Fail),
+        ("no [BLIND-REVIEW-MISMATCH] was needed\n", Verdict::Pass),
+    ] {
+        world.turn_with("codex", "concern", &[("CONCERNS.md", text)]);
+        assert_eq!(world.says("blind-review"), due, "{text}");
+    }
+    let tick = world.tick;
+    let forged = (1..=tick).map(|tick| format!("{}/STEP-1/{tick}-codex-review.md", layout::store::NOTES));
+    for path in forged {
+        if world.disk().len(Area::Store, &path).unwrap().is_some() {
+            world.disk().publish(Area::Store, &path, b"other words", true).unwrap();
+        }
+    }
+    assert_eq!(world.says("blind-review"), Verdict::Error);
 }
 
 #[test]

@@ -2,24 +2,32 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
-use peers_acts::contract;
-use peers_checks::{ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd};
+use peers_acts::{contract, tools};
+use peers_checks::{
+    ArgKind, Asked, Check, CheckCx, Contract, CouldNot, DEFAULT_LIMIT, Outcome, Ran, RanEnd, Tool, ToolRan,
+};
 use peers_console::cx::Cx;
 use peers_console::error::{self, CommandError};
+use peers_console::modes::{self, CheckOfGoal};
 use peers_console::output::table;
 use peers_model::config::Config;
 use peers_model::verdict::Verdict;
 use peers_place::{Place, PlaceError};
-use peers_run::boot;
+use peers_run::boot::{self, BootError};
 use peers_sys::env::Env;
+use peers_sys::spawn::RawExit;
 use peers_sys::term;
 use serde_json::json;
 
-/// Run one built-in check
+/// Run a built-in check, or all of a mode
 ///
 /// Goals name checks by `check: NAME`; this runs the same code by hand. A check reads commits and the
-/// records in the trusted store. It writes nothing and starts nothing.
+/// records in the trusted store, and changes neither. Those that need the tests or linters of the
+/// project run them in a clean checkout, after `setup`.
+///
+/// `peers check --all --mode A,B` runs all checks of modes. With `--json` it prints one line for each.
 ///
 /// Exit codes: 0 pass, 1 violated, 2 wrong use, 3 could not be measured.
 #[derive(Debug, clap::Args)]
@@ -27,11 +35,17 @@ use serde_json::json;
 #[command(alias = "run-check")]
 pub(crate) struct Args {
     /// Name of the check; a word and a colon before it are ignored
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "all"])]
     name: Option<String>,
     /// List the checks and their flags
     #[arg(long)]
     list: bool,
+    /// Run each check that the goals of the modes name, with their arguments; exit with the worst code
+    #[arg(long, requires = "mode", conflicts_with_all = ["name", "list"])]
+    all: bool,
+    /// With `--list` and `--all`: the checks of these modes, and of those that they require
+    #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "name")]
+    mode: Vec<String>,
     /// The repository; by default the target
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
@@ -53,24 +67,32 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let Some(name) = args.name.as_deref().filter(|_| !args.list) else { return list(args.json, cx) };
+    let of_modes = if args.mode.is_empty() { None } else { Some(modes::checks(&args.mode, &cx.env)?) };
+    let Some(name) = args.name.as_deref().filter(|_| !args.list) else {
+        return match of_modes {
+            Some(asked) if args.all => run_all(args, &asked, cx),
+            asked => list(args.json, asked.as_deref(), cx),
+        };
+    };
     let name = peers_checks::without_mode(name);
     // An unknown name is wrong use wherever it is asked.
     let check = peers_checks::find(name).map_err(|error| CommandError::usage(error.to_string()))?;
-    let mut asked = Common {
-        repo: args.repo.clone().unwrap_or_else(|| cx.target.clone()),
-        head: args.head.clone(),
-        base: args.base.clone(),
-        json: args.json,
-        limit: args.limit,
-    };
+    let mut asked = Common::of(args, cx);
     let flags = asked.take(&args.flags)?;
-    let outcome = match asked.open(cx) {
-        Ok(opened) => peers_checks::run(check.name, &opened, &flags)
-            .map_err(|error| CommandError::usage(error.to_string()))?,
-        Err(why) => Outcome::could_not(check.name, why),
-    };
+    let outcome = asked.judge(check.name, &flags, cx)?;
     asked.print(&outcome, cx)
+}
+
+/// Runs the checks of modes, each as its goal asks for it. The worst exit code counts.
+fn run_all(args: &Args, checks: &[CheckOfGoal], cx: &Cx) -> Result<ExitCode, CommandError> {
+    let asked = Common::of(args, cx);
+    let mut worst = 0;
+    for CheckOfGoal { name, args: flags } in checks {
+        let outcome = asked.judge(name, flags, cx)?;
+        worst = worst.max(outcome.exit_code());
+        asked.print(&outcome, cx)?;
+    }
+    Ok(ExitCode::from(worst))
 }
 
 /// The flags that every check has.
@@ -84,6 +106,27 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    fn of(args: &Args, cx: &Cx) -> Self {
+        Self {
+            repo: args.repo.clone().unwrap_or_else(|| cx.target.clone()),
+            head: args.head.clone(),
+            base: args.base.clone(),
+            json: args.json,
+            limit: args.limit,
+        }
+    }
+
+    /// Runs a check.
+    fn judge(&self, name: &str, flags: &[String], cx: &Cx) -> Result<Outcome, CommandError> {
+        match self.open(cx) {
+            Ok(opened) => {
+                let outcome = peers_checks::run(name, &opened, flags);
+                outcome.map_err(|error| CommandError::usage(error.to_string()))
+            }
+            Err(why) => Ok(Outcome::could_not(name, why)),
+        }
+    }
+
     /// Takes our flags out of those that stand behind the first one of the check.
     fn take(&mut self, flags: &[String]) -> Result<Vec<String>, CommandError> {
         let mut own = Vec::new();
@@ -124,8 +167,10 @@ impl Common {
         let Some((config, place)) = config.zip(Place::locate(&self.repo, &cx.env).ok()) else {
             return Ok(opened);
         };
-        let env = cx.env.clone();
-        Ok(opened.running(Box::new(move |contract| run_contract(&place, &env, &config, contract))))
+        let at = Rc::new((place, cx.env.clone(), config));
+        let tools = Rc::clone(&at);
+        let opened = opened.with_tools(Box::new(move |tool| run_tool(&tools.0, &tools.1, &tools.2, tool)));
+        Ok(opened.running(Box::new(move |contract| run_contract(&at.0, &at.1, &at.2, contract))))
     }
 
     /// Prints an answer and gives its exit code.
@@ -144,18 +189,43 @@ fn run_contract(place: &Place, env: &Env, config: &Config, asked: &Contract<'_>)
     let Contract { name, script, files, head, timeout } = asked;
     let text = std::str::from_utf8(script).map_err(|_| CouldNot::new("the frozen script is not UTF-8"))?;
     let script = contract::Script { name, text, files, head, timeout: *timeout };
-    let judged = contract::run(place, env, config, &script)
-        .map_err(|error| CouldNot::new(CommandError::from(error).render().trim_end()))?;
-    let could_not = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
+    let judged = contract::run(place, env, config, &script).map_err(could_not)?;
+    let unjudged = || CouldNot::new(term::line(judged.verdict.diagnostic(), 300));
     let end = match (&judged.verdict, judged.exit_code) {
-        (_, _) if judged.setup_failed => return Err(could_not()),
+        (_, _) if judged.setup_failed => return Err(unjudged()),
         (Verdict::Pass, _) => RanEnd::Exit(0),
         (Verdict::Timeout { .. }, _) => RanEnd::Timeout,
         (Verdict::Fail { .. }, Some(code)) | (_, Some(code @ (126 | 127))) => RanEnd::Exit(code),
         (Verdict::Fail { .. }, None) => RanEnd::Signal,
-        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(could_not()),
+        (Verdict::Error { .. } | Verdict::Skipped { .. }, _) => return Err(unjudged()),
     };
     Ok(Ran { end, tail: contract::tail(&judged.verdict) })
+}
+
+/// Runs a program of the project in a clean checkout.
+fn run_tool(place: &Place, env: &Env, config: &Config, asked: &Tool<'_>) -> Result<ToolRan, CouldNot> {
+    let &Tool { cmd, report, head, limit } = asked;
+    let done =
+        tools::run(place, env, config, &tools::Tool { cmd, report, head, limit }).map_err(could_not)?;
+    let end = match done.ran.exit {
+        Some(RawExit::Code(code)) => RanEnd::Exit(code),
+        Some(RawExit::Signal(_)) => RanEnd::Signal,
+        None => RanEnd::Timeout,
+    };
+    Ok(ToolRan {
+        end,
+        cut: done.ran.stdout.cut || done.ran.stderr.cut,
+        stdout: done.ran.stdout.bytes,
+        stderr: done.ran.stderr.bytes,
+        report: done.report,
+        top: done.top.display().to_string(),
+    })
+}
+
+/// Why nothing could be run.
+fn could_not(error: BootError) -> CouldNot {
+    let text = CommandError::from(error).render();
+    CouldNot::new(text.trim_end().trim_start_matches("error: "))
 }
 
 type Known = (Option<peers_git::ControlDir>, Option<peers_store::FsDisk>);
@@ -175,13 +245,17 @@ fn known(repo: &Path, cx: &Cx) -> Result<Known, String> {
     Ok((control, Some(store)))
 }
 
-fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
-    let checks = peers_checks::registry();
+fn list(as_json: bool, only: Option<&[CheckOfGoal]>, cx: &Cx) -> Result<ExitCode, CommandError> {
+    let asked = |check: &&Check| only.is_none_or(|only| only.iter().any(|one| one.name == check.name));
+    let checks: Vec<&Check> = peers_checks::registry().iter().filter(asked).collect();
     let kind = |kind: ArgKind| match kind {
         ArgKind::OnByDefault => "[on]".to_owned(),
         ArgKind::OffByDefault => "[off]".to_owned(),
         ArgKind::Number(default) => format!("N [{default}]"),
         ArgKind::OneOf(words) => words.join("|"),
+        ArgKind::Decimal(default) => format!("N [{default}]"),
+        ArgKind::Words(default) => format!("A,B [{default}]"),
+        ArgKind::Text => "TEXT".to_owned(),
     };
     if as_json {
         let rows: Vec<_> = checks
@@ -208,7 +282,11 @@ fn list(as_json: bool, cx: &Cx) -> Result<ExitCode, CommandError> {
                     vec![format!("  --no-{name}"), format!("{about}: on unless this switches it off")]
                 }
                 ArgKind::OffByDefault => vec![format!("  --{name}"), about.to_owned()],
-                ArgKind::Number(_) => vec![format!("  --{name} N"), about.to_owned()],
+                ArgKind::Number(_) | ArgKind::Decimal(_) => {
+                    vec![format!("  --{name} N"), about.to_owned()]
+                }
+                ArgKind::Words(_) => vec![format!("  --{name} A,B"), about.to_owned()],
+                ArgKind::Text => vec![format!("  --{name} TEXT"), about.to_owned()],
                 ArgKind::OneOf(words) => {
                     vec![format!("  --{name} {}", words.join("|")), about.to_owned()]
                 }

@@ -192,8 +192,9 @@ pub(super) struct Draft {
     pub(super) history: Vec<BugEvent>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Reproducer {
+    pub(super) commit: CommitId,
     pub(super) order: usize,
     pub(super) tests: bool,
 }
@@ -288,7 +289,11 @@ impl Fold {
             if !tests {
                 self.warn(commit, &format!("the reproducer of {id} touches no test"));
             }
-            self.reproducers.entry(id).or_default().push(Reproducer { order, tests });
+            self.reproducers.entry(id).or_default().push(Reproducer {
+                commit: commit.id.clone(),
+                order,
+                tests,
+            });
         }
         for waiver in claims.waivers {
             self.waivers.entry(waiver.id).or_default().push(order);

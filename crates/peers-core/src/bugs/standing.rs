@@ -52,6 +52,8 @@ pub struct Bug {
     pub reproduced: bool,
     /// What is missing for `tdd-order`, if anything.
     pub tdd: Option<TddDefect>,
+    /// The commit that lets it pass `tdd-order`: with a test, and older than the fix.
+    pub tdd_reproducer: Option<CommitId>,
     /// What happened to it, oldest first, bounded.
     pub history: Vec<BugEvent>,
 }
@@ -368,6 +370,7 @@ fn finished(id: BugId, draft: Draft, open: Option<OpenReason>) -> Bug {
         None if draft.body.is_none() => BugStatus::Malformed,
         None => BugStatus::Open,
     };
+    let tdd_reproducer = first_reproducer(&draft).map(|reproducer| reproducer.commit.clone());
     let Draft {
         body,
         defect,
@@ -403,10 +406,18 @@ fn finished(id: BugId, draft: Draft, open: Option<OpenReason>) -> Bug {
         wants_attribution,
         resolution,
         verified_by: verified_by.into_iter().collect(),
+        tdd_reproducer,
         reproduced: reproducers.iter().any(|r| r.tests),
         tdd,
         history,
     }
+}
+
+/// The first reproducer with a test, where it is older than the fix of a bug that blocks.
+fn first_reproducer(draft: &Draft) -> Option<&Reproducer> {
+    let fixed = draft.resolution.as_ref().filter(|r| r.kind == Disposition::Fixed)?;
+    let first = draft.reproducers.iter().filter(|r| r.tests).min_by_key(|r| r.order)?;
+    (draft.effective().blocks() && first.order < fixed.order).then_some(first)
 }
 
 fn tdd_defect(draft: &Draft) -> Option<TddDefect> {

@@ -20,7 +20,7 @@ fn checked(entries: &[(&str, serde_json::Value)]) -> Vec<Goal> {
         }
         serde_json::from_value::<GoalEntry>(entry).unwrap()
     });
-    let file = GoalsFile { goals: Some(entries.collect()) };
+    let file = GoalsFile { goals: Some(entries.collect()), phases: Vec::new(), settle: Vec::new() };
     check_goals(file, 2, &["self-review"]).unwrap()
 }
 

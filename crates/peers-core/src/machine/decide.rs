@@ -375,6 +375,7 @@ fn outside(cfg: &LoopConfig, m: &Machine, facts: &Facts) -> Option<TickStarted> 
         messages: Vec::new(),
         asked: Vec::new(),
         outside: true,
+        course: None,
     })
 }
 

@@ -6,10 +6,12 @@ use std::time::Duration;
 use peers_model::config::Role;
 use peers_model::outcome::{ErrorKind, PeerExit, TamperKind, Usage};
 use peers_model::record::{Cooling, CorrectionPlanned, OperatorRecord, PeerSpawned};
+use peers_model::step::SealedNote;
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, TreeId, Usd};
 
 use crate::cheat::{TurnDiff, Uncommitted};
+use crate::plan::Plan;
 use crate::prompt::{BugLine, InboxItem, LastHandoff, PeerMessage};
 use crate::state::PeerState;
 
@@ -146,6 +148,8 @@ pub struct Facts {
     pub git_state: Option<String>,
     /// The tree kept changing while gates ran.
     pub unstable: bool,
+    /// PLAN.md at HEAD, where turns are given out by it and it is a plan.
+    pub plan: Option<Plan>,
 }
 
 impl Facts {
@@ -195,6 +199,8 @@ pub struct ComposeFacts {
     pub last_handoff: Option<LastHandoff>,
     /// Open bugs that want something of this peer.
     pub open_bugs: Vec<BugLine>,
+    /// For who compares them: the notes of the implementer and of the reviewers, each with its author.
+    pub notes: Vec<(PeerName, String)>,
 }
 
 /// What a turn left behind.
@@ -234,6 +240,12 @@ pub struct Harvest {
     pub unreadable: Option<String>,
     /// The work of an earlier attempt at this tick was corrected already.
     pub salvage: Option<String>,
+    /// The artifact of the phase at HEAD, where the turn was asked for one.
+    pub artifact: Option<String>,
+    /// PLAN.md at HEAD, where turns are given out by it and it is a plan.
+    pub plan: Option<Plan>,
+    /// Notes about a step that were handed in.
+    pub note: Option<SealedNote>,
 }
 
 /// HEAD after a turn.
@@ -260,7 +272,7 @@ pub struct CommitSeen {
     pub message: String,
     /// Who it came from, by observation.
     pub origin: Origin,
-    /// Paths that it touched, bounded.
+    /// Files at the top of the tree that it changed, where it is the peer's. Untrusted text.
     pub paths: Vec<String>,
     /// Goals whose reviews in it pass and name nothing in `checked` that is there.
     pub unfounded: Vec<GoalId>,

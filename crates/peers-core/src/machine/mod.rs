@@ -8,9 +8,10 @@ mod survey;
 mod trial;
 
 use peers_model::config::Comm;
-use peers_model::goal::Goal;
+use peers_model::goal::{Course, Goal};
 use peers_model::outcome::{PeerExit, StopReason};
 use peers_model::record::{CorrectionKind, Digests, Record, Rules};
+use peers_model::step::StepWork;
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, RunId, Timestamp, TreeId};
 
@@ -40,6 +41,10 @@ pub struct LoopConfig {
     pub rules: Rules,
     /// What was accepted.
     pub digests: Digests,
+    /// Phases, and the gates that stay green at the end.
+    pub course: Course,
+    /// Stop once before the last phase.
+    pub checkpoint: bool,
     /// Caps.
     pub caps: Caps,
     /// A turn that ran outside and is over.
@@ -154,6 +159,8 @@ pub struct Composing {
     pub peer: PeerName,
     /// A skeptic turn.
     pub skeptic: bool,
+    /// The step that it is about.
+    pub work: Option<StepWork>,
 }
 
 /// A tick that is being closed.

@@ -7,6 +7,7 @@ use peers_model::outcome::{ApiClass, PeerExit, StopReason, TamperKind};
 use peers_model::record::{
     Cooling, CorrectionKind, CorrectionPlanned, Record, ScopeMove, SkepticVerdict, TickOutcome, TickRecord,
 };
+use peers_model::step::CourseMoved;
 use peers_model::{PeerName, Timestamp, limits};
 
 use super::decide::{look, stop_reason, stop_with};
@@ -14,6 +15,7 @@ use super::event::{Effect, Input, Notice, StopRequest};
 use super::{Decision, Draft, LoopConfig, Machine, Phase};
 use crate::apply::bounded;
 use crate::budget::{self, Caps};
+use crate::phases;
 use crate::state::{OpenTick, PeerState, State};
 use crate::turns;
 use crate::waiting::{self, Wait};
@@ -272,6 +274,8 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         Some(_) | None => j.reason.clone(),
     };
     let voided = undone.is_some();
+    let (moved, lacks) = phases::moved(cfg, open, &draft.harvest, success);
+    warnings.extend(lacks.filter(|_| !voided));
     let mut gates: std::collections::BTreeMap<_, _> = state
         .rules
         .gates
@@ -340,6 +344,7 @@ fn record(cfg: &LoopConfig, state: &State, open: &OpenTick, draft: &Draft, now: 
         published: draft.harvest.published.clone(),
         prompt_bytes: started.prompt_bytes,
         usd_warned,
+        course: (!voided && moved != CourseMoved::default()).then(|| Box::new(moved)),
         gates,
         spent_tokens_total,
         spent_usd_total,

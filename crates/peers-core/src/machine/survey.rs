@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use peers_model::outcome::{BudgetKind, StopReason, TamperKind};
 use peers_model::record::{CommitsSeen, GatesRecord, PeerRule, ProofRecord, Record, TickStarted};
+use peers_model::step::StepWork;
 use peers_model::verdict::{Judged, Place, TreeKey};
 use peers_model::{GoalId, PeerName, Timestamp};
 
@@ -13,6 +14,7 @@ use super::{Behind, Composing, Decision, LoopConfig, Machine, Phase, Purpose, tr
 use crate::budget;
 use crate::compose;
 use crate::converge::{self, Standing};
+use crate::phases;
 use crate::standstill::Standstill;
 use crate::state::{PeerState, Skeptic, State};
 use crate::turns::{self, Choice};
@@ -141,9 +143,11 @@ fn heavy(cfg: &LoopConfig, state: &State, facts: &Facts) -> Heavy {
         Standing::Red | Standing::Dirty | Standing::SoftPending(_) | Standing::NoRealGate => {
             Heavy::CanWait(owed)
         }
-        Standing::SkepticOwed | Standing::ProofOwed | Standing::ProofUnjudged(_) | Standing::Complete => {
-            Heavy::Needed(owed)
-        }
+        Standing::SkepticOwed
+        | Standing::Unquiet(_)
+        | Standing::ProofOwed
+        | Standing::ProofUnjudged(_)
+        | Standing::Complete => Heavy::Needed(owed),
     }
 }
 
@@ -364,9 +368,12 @@ fn onwards(
         | Standing::Dirty
         | Standing::SoftPending(_)
         | Standing::NoRealGate
-        | Standing::SkepticOwed => {}
+        | Standing::SkepticOwed
+        | Standing::Unquiet(_) => {}
     }
-    if let Some((reason, detail)) = limit(cfg, state, facts, &standing, input) {
+    if let Some((reason, detail)) =
+        limit(cfg, state, facts, &standing, input).or_else(|| phases::limit(cfg, state, facts))
+    {
         return stop_with(cfg, m, Some(facts), reason, &detail);
     }
     let gates = trial::owed(cfg, state);
@@ -389,12 +396,15 @@ fn onwards(
     }
     let now = input.at.wall;
     let asked_for = asked_for(state, facts, &standing);
+    if let Some((work, who)) = phases::work(cfg, state, facts).filter(|_| standing == Standing::Red) {
+        return at_step(cfg, m, facts, heavy, (work, who), now);
+    }
     let choice = match whom(cfg, state, facts, &standing, &asked_for, now) {
         Ok(choice) => choice,
         Err((reason, detail)) => return stop_with(cfg, m, Some(facts), reason, &detail),
     };
     match choice {
-        Choice::Peer(_, peer) => has_turn(m, facts, heavy, peer, skeptic),
+        Choice::Peer(_, peer) => has_turn(m, facts, heavy, (peer, None), skeptic),
         Choice::Wait(until) => {
             let bears = bears_a_failure(cfg, state, skeptic, now);
             let caps = cfg.caps.in_force(state, now);
@@ -405,7 +415,7 @@ fn onwards(
                     && budget::short(&caps, state, peer).is_none()
             };
             if let Some(peer) = turns::recovers_meanwhile(state, now, may) {
-                return has_turn(m, facts, heavy, peer, skeptic);
+                return has_turn(m, facts, heavy, (peer, None), skeptic);
             }
             match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s), &asked_for) {
                 // Those who went on without it are out by now.
@@ -429,8 +439,14 @@ fn prove(m: &Machine, facts: &Facts, unstable: u8, gates: Vec<GoalId>) -> Decisi
 }
 
 /// This peer has the next turn.
-fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: bool) -> Decision {
-    let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic };
+fn has_turn(
+    m: &Machine,
+    facts: &Facts,
+    heavy: Heavy,
+    (peer, work): (PeerName, Option<StepWork>),
+    skeptic: bool,
+) -> Decision {
+    let composing = Composing { facts: facts.clone(), peer: peer.clone(), skeptic, work };
     let mut d = keep(m, Phase::Composing(Box::new(composing)));
     // One at a time: what runs at an older tree still tells the peers something.
     if let Heavy::CanWait(gates) = heavy
@@ -441,6 +457,53 @@ fn has_turn(m: &Machine, facts: &Facts, heavy: Heavy, peer: PeerName, skeptic: b
     }
     d.effects.push(Effect::Compose { peer });
     d
+}
+
+/// A step is given to one of those who may have it, to nobody else: the loop waits for them, or stops.
+fn at_step(
+    cfg: &LoopConfig,
+    m: &Machine,
+    facts: &Facts,
+    heavy: Heavy,
+    (work, who): (StepWork, Vec<PeerName>),
+    now: Timestamp,
+) -> Decision {
+    let state = &m.state;
+    let caps = cfg.caps.in_force(state, now);
+    let may =
+        |peer: &PeerName| budget::may_go(&caps, state, peer) && budget::short(&caps, state, peer).is_none();
+    let named = who.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    let what = format!("{} of {} is for {named}", work.role.word(), work.step);
+    match turns::choose_within(state, now, |peer| may(peer) && who.contains(peer)) {
+        Choice::Peer(_, peer) => has_turn(m, facts, heavy, (peer, Some(work)), false),
+        Choice::Wait(until) => {
+            let asked = |peer: &PeerName| who.contains(peer);
+            match turns::waits_too_long(state, now, Duration::from_secs(cfg.max_wait_s), asked) {
+                Some((peer, why)) => stop_with(cfg, m, Some(facts), StopReason::PeerUnavailable(peer), &why),
+                None => wait(cfg, m, until, now),
+            }
+        }
+        Choice::Nobody if turns::asked_is_blocked(state, |peer| who.contains(peer)) => {
+            stop_with(cfg, m, Some(facts), StopReason::ParkedBlocked, &blocked_words(state))
+        }
+        Choice::Nobody => {
+            // Nobody else has turns meanwhile in which its recovery could be counted.
+            let back = who.iter().find(|peer| turns::may_ever_go(state, peer) && may(peer));
+            if let Some(peer) = back {
+                return has_turn(m, facts, heavy, (peer.clone(), Some(work)), false);
+            }
+            let shut = who.iter().find(|peer| turns::may_ever_go(state, peer));
+            let reason = match (shut, who.first()) {
+                (Some(peer), _) => {
+                    let short = budget::short(&caps, state, peer).map(|(kind, _)| kind);
+                    StopReason::Budget(short.unwrap_or(BudgetKind::PerPeer))
+                }
+                (None, Some(peer)) => StopReason::PeerUnavailable(peer.clone()),
+                (None, None) => StopReason::AllPeersDegraded,
+            };
+            stop_with(cfg, m, Some(facts), reason, &format!("{what}, and nobody else may have it"))
+        }
+    }
 }
 
 /// Whether a turn that leads nowhere would not end the run, which only waits.
@@ -682,15 +745,11 @@ pub(super) fn on_composed(
         prompt_bytes: u64::try_from(prepared.prompt.text.len()).unwrap_or(u64::MAX),
         warnings_taken: prepared.warnings_taken,
         skeptic: composing.skeptic,
-        inbox: facts.bookmarks.clone(),
-        messages: facts
-            .messages
-            .iter()
-            .take(prepared.prompt.messages_shown)
-            .map(|(path, _)| path.clone())
-            .collect(),
+        inbox: prepared.inbox,
+        messages: prepared.messages,
         asked: prepared.asked,
         outside: false,
+        course: phases::asked(cfg, &m.state, composing),
     };
     let mut d = keep(m, Phase::Running { spawned: false });
     d.records.push(Record::TickStarted(Box::new(started)));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::model::StepId;
 use super::problem::Report;
 use super::steps::Draft;
+use peers_model::StepId;
 
 /// Steps of one circle that are named.
 const NAMED: usize = 12;

@@ -1,10 +1,7 @@
 //! What a plan says.
 
-use std::fmt;
-use std::str::FromStr;
-
-use peers_model::PeerName;
-use serde::{Serialize, Serializer};
+use peers_model::{PeerName, StepId};
+use serde::Serialize;
 
 /// A plan without an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -110,48 +107,6 @@ pub struct Step {
     pub accept: Option<String>,
     /// The line of the file that it begins in, from 1.
     pub line: usize,
-}
-
-/// The number of a step, written `STEP-n`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct StepId(u32);
-
-impl StepId {
-    /// The step of this number; there is no step 0.
-    #[must_use]
-    pub fn new(number: u32) -> Option<Self> {
-        (number > 0).then_some(Self(number))
-    }
-
-    /// The number, from 1.
-    #[must_use]
-    pub fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for StepId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "STEP-{}", self.0)
-    }
-}
-
-impl FromStr for StepId {
-    type Err = ();
-
-    /// Reads `STEP-n` as it is written by [`fmt::Display`], and nothing else.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let digits = text.strip_prefix("STEP-").ok_or(())?;
-        let plain = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
-        let number = if plain { digits.parse().ok() } else { None };
-        number.and_then(Self::new).ok_or(())
-    }
-}
-
-impl Serialize for StepId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 /// How far a step is, as a plan says.

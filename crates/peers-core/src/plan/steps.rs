@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::{Mark, Step, StepId};
+use super::model::{Mark, Step};
 use super::problem::{Report, shown};
 use super::{graph, line, meta};
+use peers_model::StepId;
 
 /// Steps of one plan.
 pub const STEPS: usize = 1000;

@@ -28,6 +28,7 @@ pub(crate) struct Block {
 pub(crate) enum Part {
     Gates,
     Reviews,
+    Notes,
     Diagnostics,
     Warnings,
     Bugs,
@@ -41,7 +42,8 @@ impl Part {
     /// Instructions, before the data.
     pub(crate) const ASKED: [Self; 2] = [Self::Gates, Self::Reviews];
     /// Fenced material.
-    pub(crate) const DATA: [Self; 7] = [
+    pub(crate) const DATA: [Self; 8] = [
+        Self::Notes,
         Self::Diagnostics,
         Self::Warnings,
         Self::Bugs,
@@ -55,6 +57,7 @@ impl Part {
         match self {
             Self::Gates => "gates",
             Self::Reviews => "reviews",
+            Self::Notes => "notes",
             Self::Diagnostics => "diagnostics",
             Self::Warnings => "warnings",
             Self::Bugs => "bugs",
@@ -70,7 +73,7 @@ impl Part {
         const KIB: usize = 1024;
         match self {
             Self::Gates | Self::Reviews => 8 * KIB,
-            Self::Diagnostics | Self::Messages => 16 * KIB,
+            Self::Notes | Self::Diagnostics | Self::Messages => 16 * KIB,
             Self::Warnings | Self::Bugs => 4 * KIB,
             Self::Tree => 3 * KIB,
             Self::Handoff => 7 * KIB,
@@ -83,6 +86,7 @@ impl Part {
         match self {
             Self::Gates => gates(&input.gates, input.stuck_after, fence, limit),
             Self::Reviews => reviews(&input.reviews, &input.me, fence, limit),
+            Self::Notes => notes(&input.notes, fence, limit),
             Self::Diagnostics => diagnostics(&input.gates, fence, limit),
             Self::Warnings => warnings(&input.warnings, fence, limit),
             Self::Bugs => bugs(&input.open_bugs, fence, limit),
@@ -451,6 +455,27 @@ fn handoff(last: Option<&LastHandoff>, fence: &Fence, limit: usize) -> Block {
     let cut = (review_size < review.len() || changed_size < changed.len())
         .then(|| "last-handoff: shortened".into());
     Block { text: format!("{head}{}", fence.wrap(label, &body)), cut, shown: 0 }
+}
+
+/// Notes about a step share what room there is, each with its head and its tail.
+fn notes(all: &[(PeerName, String)], fence: &Fence, limit: usize) -> Block {
+    const HEAD: &str = "## The sealed notes on the step\n\n";
+    if all.is_empty() {
+        return Block::default();
+    }
+    let label = |peer: &PeerName| format!("notes of {peer}");
+    let texts: Vec<String> = all.iter().map(|(_, text)| fence.safe(text)).collect();
+    let fixed: usize = all.iter().map(|(peer, _)| fence.overhead(&label(peer))).sum();
+    let Some(room) = limit.checked_sub(HEAD.len() + fixed) else { return nothing_fits("notes") };
+    let wants: Vec<usize> = texts.iter().map(String::len).collect();
+    let mut block = Block { text: HEAD.to_owned(), ..Block::default() };
+    for (((peer, _), text), size) in all.iter().zip(&texts).zip(share(room, &wants)) {
+        if size < text.len() {
+            block.cut = Some("notes: shortened".to_owned());
+        }
+        block.text.push_str(&fence.wrap(&label(peer), &text::head_and_tail(text, size)));
+    }
+    block
 }
 
 fn inbox(all: &[InboxItem], fence: &Fence, limit: usize) -> Block {

@@ -1,6 +1,7 @@
 //! What a prompt is made of.
 
 use peers_model::config::Role;
+use peers_model::step::StepWork;
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Usd};
 
 /// Everything that a prompt may say. Plain data; the strings are hostile unless a field says otherwise.
@@ -47,6 +48,12 @@ pub struct PromptInput {
     pub git_state: Option<String>,
     /// Open bugs that want something of this peer.
     pub open_bugs: Vec<BugLine>,
+    /// What the phase asks for. The operator's text.
+    pub phase: Option<String>,
+    /// The step that the turn is about.
+    pub work: Option<StepWork>,
+    /// Notes about that step, each with its author.
+    pub notes: Vec<(PeerName, String)>,
     /// This is a skeptic turn.
     pub skeptic: bool,
     /// Peers may leave messages (`comm: hybrid`).

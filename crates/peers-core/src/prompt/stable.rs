@@ -1,7 +1,8 @@
 //! The instructions, which depend only on who is asked and how peers communicate.
 
-use peers_model::PeerName;
 use peers_model::config::Role;
+use peers_model::step::{StepRole, StepWork};
+use peers_model::{CommitId, PeerName};
 
 use super::input::PromptInput;
 
@@ -23,13 +24,16 @@ const ROLE_RECOVERY: &str = template!("role-recovery.md");
 const ROLE_WITNESS: &str = template!("role-witness.md");
 const ROLE_DEBATER: &str = template!("role-debater.md");
 const DRY_RUN: &str = template!("dry-run.md");
+const STEP_IMPLEMENT: &str = template!("step-implement.md");
+const STEP_REVIEW: &str = template!("step-review.md");
+const STEP_COMPARE: &str = template!("step-compare.md");
 
 /// Most other peers that are named one by one.
 const ROSTER_SHOWN: usize = 12;
 
 /// The instruction blocks in order, by name.
 pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
-    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, .. } = input;
+    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, work, .. } = input;
     let exception = if *hybrid { ", except your own message box" } else { "" };
     let fill = |text: &str| {
         text.replace("{me}", me.as_str())
@@ -60,7 +64,25 @@ pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
     if *dry_run {
         blocks.push(("dry-run", DRY_RUN.to_owned()));
     }
+    if let Some(phase) = phase {
+        blocks.push(("phase", format!("{}\n", phase.trim_end())));
+    }
+    if let Some(work) = work {
+        blocks.push(("step", fill(&step(work))));
+    }
     blocks
+}
+
+/// What the role in a step asks for.
+fn step(work: &StepWork) -> String {
+    let StepWork { step, role, base, head } = work;
+    let text = match role {
+        StepRole::Implement => STEP_IMPLEMENT,
+        StepRole::Review => STEP_REVIEW,
+        StepRole::Compare => STEP_COMPARE,
+    };
+    let head = head.as_ref().map_or("HEAD", CommitId::as_str);
+    text.replace("{step}", &step.to_string()).replace("{base}", base.as_str()).replace("{head}", head)
 }
 
 fn others(me: &PeerName, roster: &[PeerName]) -> String {

@@ -1,6 +1,7 @@
 //! Tests of `prompt`.
 
 use peers_model::config::Role;
+use peers_model::step::{StepRole, StepWork};
 use peers_model::{BugId, CommitId, GoalId, PeerName, TickNo, Usd};
 use proptest::prelude::*;
 
@@ -42,6 +43,9 @@ fn input() -> PromptInput {
         operators: Vec::new(),
         git_state: None,
         open_bugs: Vec::new(),
+        phase: None,
+        work: None,
+        notes: Vec::new(),
         skeptic: false,
         hybrid: false,
         dry_run: false,
@@ -115,6 +119,14 @@ fn full_with(text: &str) -> PromptInput {
             reporter: s(),
             needs: s(),
         }],
+        phase: Some("The operator's phase.".into()),
+        work: Some(StepWork {
+            step: peers_model::StepId::new(3).unwrap(),
+            role: StepRole::Compare,
+            base: commit('c'),
+            head: Some(commit('d')),
+        }),
+        notes: vec![(peer("codex"), s()), (peer("claude"), s())],
         skeptic: true,
         hybrid: true,
         dry_run: true,

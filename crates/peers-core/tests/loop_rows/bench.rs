@@ -6,18 +6,19 @@ use peers_core::budget::Caps;
 use peers_core::machine::{
     self, ComposeFacts, Effect, Event, Input, Left, LoopConfig, Machine, Now, Phase, RunPeer, StopRequest,
 };
-use peers_core::prompt::{InboxItem, PeerMessage};
+use peers_core::prompt::{InboxItem, LastHandoff, PeerMessage};
 use peers_core::state::{PeerHealth, State};
 use peers_model::config::{Budget, Comm, Role};
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
 use peers_model::outcome::{ErrorKind, ExitClass, StopReason};
 use peers_model::record::{
     Digests, ExitRecord, GateRule, LINE_VERSION, Line, PeerRule, PeerSpawned, Record, Rules, SoftRuleEntry,
     TickRecord, TickStarted,
 };
 use peers_model::review::SoftRule;
+use peers_model::step::{SealedNote, StepWork};
 use peers_model::verdict::{Judged, Place, TreeKey};
-use peers_model::{GoalId, Mono, PeerName, RunId, Timestamp};
+use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, Timestamp};
 
 use crate::world::{Commit, Gate, Habit, Turn, World, exit, goal, peer};
 
@@ -58,6 +59,19 @@ pub(crate) struct Bench {
     pub(crate) behind: Option<Event>,
 }
 
+/// The notes that a turn about a step hands in.
+fn sealed(work: &StepWork, head: CommitId) -> Option<SealedNote> {
+    Some(SealedNote {
+        step: work.step,
+        part: work.role.part()?,
+        base: work.base.clone(),
+        head: work.head.clone().unwrap_or(head),
+        words: 20,
+        sha256: String::new(),
+        file: String::new(),
+    })
+}
+
 impl Bench {
     /// Peers by name; a name in capitals is a spare. One real gate `tests-pass`, never green.
     pub(crate) fn new(peers: &str) -> Self {
@@ -84,6 +98,7 @@ impl Bench {
             skeptic_attempts: 3,
             unwatched: false,
             dry_run: false,
+            course: None,
         };
         let unlimited = Budget {
             max_iterations: None,
@@ -98,6 +113,8 @@ impl Bench {
             goals: Vec::new(),
             rules,
             digests: Digests { goals: "goals".into(), config: "config".into() },
+            course: Course::default(),
+            checkpoint: false,
             caps: Caps::new(unlimited),
             after: None,
             max_ticks: Some(40),
@@ -372,7 +389,10 @@ impl Bench {
             Effect::EndPeer { .. } => return self.end_peer(),
             Effect::Harvest { from, .. } => {
                 let open = self.m.state.open.clone().unwrap();
-                let harvest = self.world.harvest(from, &open.started.tree_before, &self.m.state.rules);
+                let mut harvest = self.world.harvest(from, &open.started.tree_before, &self.m.state.rules);
+                let work = open.started.course.as_ref().and_then(|course| course.work.clone());
+                let head = harvest.at.as_ref().map(|at| at.head.clone());
+                harvest.note = work.zip(head).and_then(|(work, head)| sealed(&work, head));
                 Event::Harvested(Box::new(harvest))
             }
             Effect::Correct { plan, .. } => {
@@ -437,6 +457,13 @@ impl Bench {
             let from = PeerName::new(path.split("-to-").next().unwrap()).unwrap();
             (path.clone(), PeerMessage { from, name: path.clone(), text: format!("text of {path}") })
         });
+        let last_handoff = inbox.iter().next_back().map(|(from, sha)| LastHandoff {
+            peer: from.clone(),
+            sha: sha.clone(),
+            subject: format!("commit {sha}"),
+            self_review: "looked at it".into(),
+            diffstat: String::new(),
+        });
         Event::Composed(Box::new(ComposeFacts {
             nonce: "0123456789abcdef".into(),
             bookmarks: inbox.iter().cloned().collect(),
@@ -445,8 +472,9 @@ impl Bench {
                 .map(|(from, sha)| InboxItem { from, subject: format!("commit {sha}"), sha })
                 .collect(),
             messages: messages.collect(),
-            last_handoff: None,
+            last_handoff,
             open_bugs: Vec::new(),
+            notes: Vec::new(),
         }))
     }
 

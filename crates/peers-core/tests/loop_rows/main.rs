@@ -21,6 +21,7 @@ mod overlap;
 mod random;
 mod reviewing;
 mod skeptics;
+mod steps;
 mod stopping;
 mod streaks;
 mod trial;

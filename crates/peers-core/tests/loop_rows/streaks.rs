@@ -1,9 +1,12 @@
 //! Ticks in a row: clean ones, and red gates.
 
 use peers_core::machine::Phase;
-use peers_model::Usd;
+use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
+use peers_model::record::{Record, TickStarted};
+use peers_model::step::CourseMoved;
 use peers_model::verdict::Place;
+use peers_model::{TickNo, Usd};
 
 use crate::bench::Bench;
 use crate::world::{Gate, Habit, Turn, goal, handoff_text};
@@ -69,6 +72,26 @@ fn row_56_a_gate_that_is_red_for_five_ticks_stops_after_exactly_five() {
         assert_eq!((reason.to_string().as_str(), reason.exit_code()), ("stuck:tests-pass", 11));
         assert_eq!(bench.ticks().len(), 5, "{habit:?}");
         assert_eq!(bench.exits()[0].detail, "it is red");
+    }
+}
+
+#[test]
+fn row_77_a_step_that_is_checked_off_is_progress_whatever_is_red() {
+    let mut bench = watched(5).up_to(4);
+    bench.habit = Habit::Busy;
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let reds = |state: &State| state.board.gates[&goal("tests-pass")].reds;
+    for (checked_off, due) in [(false, 4), (true, 0)] {
+        let mut state = bench.m.state.clone();
+        let started = TickStarted { tick: TickNo(5), ..(*bench.started().last().unwrap()).clone() };
+        let mut tick = (*bench.ticks().last().unwrap()).clone();
+        (tick.iteration, tick.peer) = (TickNo(5), started.peer.clone());
+        tick.verdicts.clear();
+        tick.course = Some(Box::new(CourseMoved { checked_off, ..CourseMoved::default() }));
+        for record in [Record::TickStarted(Box::new(started)), Record::Tick(Box::new(tick))] {
+            state.apply(bench.now, None, &record).unwrap();
+        }
+        assert_eq!(reds(&state), due, "{checked_off}");
     }
 }
 

@@ -6,6 +6,7 @@ use peers_core::cheat::{FileDiff, TurnDiff, Uncommitted};
 use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
+use peers_core::plan::Plan;
 use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
 use peers_model::record::{CorrectionKind, CorrectionPlanned, OperatorOp, OperatorRecord, Rules};
@@ -276,6 +277,8 @@ pub(crate) struct World {
     pub(crate) manifests: &'static str,
     /// Soft goals that are about the whole tree; all others never change.
     pub(crate) whole_tree: bool,
+    /// PLAN.md at HEAD.
+    pub(crate) plan: Option<Plan>,
     made: u64,
     /// The newest turn: its tick and what was not in commits.
     pub(crate) turn: Option<Turn>,
@@ -298,6 +301,7 @@ impl World {
             unreadable: None,
             manifests: "first",
             whole_tree: true,
+            plan: None,
             made: 0,
             turn: None,
         };
@@ -387,6 +391,7 @@ impl World {
             commands: self.commands.clone(),
             git_state: None,
             unstable: false,
+            plan: self.plan.clone(),
         }
     }
 
@@ -446,6 +451,9 @@ impl World {
             bugs_reported: turn.bugs_reported,
             unreadable: self.unreadable.clone(),
             salvage: None,
+            artifact: None,
+            plan: self.plan.clone(),
+            note: None,
         }
     }
 

@@ -70,6 +70,15 @@ pub(crate) fn directory(path: &str) -> Option<String> {
         .then(|| "is not a directory written from the top of the repository, such as `src`".to_owned())
 }
 
+/// What is wrong with the path of a file, if anything.
+pub(crate) fn file(path: &str) -> Option<String> {
+    let wrong = || {
+        directory(path)
+            .map(|_| "is not a file written from the top of the repository, such as `out.xml`".to_owned())
+    };
+    argument(path).or_else(wrong)
+}
+
 /// A file whose keys are right by themselves and make no sense together.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{at}: {what}")]

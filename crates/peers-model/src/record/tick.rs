@@ -8,6 +8,7 @@ use crate::config::Role;
 use crate::ids::{CommitId, GoalId, PeerName, TickNo, TreeId};
 use crate::money::{Tokens, Usd};
 use crate::outcome::PeerExit;
+use crate::step::{CourseAsked, CourseMoved};
 use crate::time::Timestamp;
 use crate::verdict::Judged;
 
@@ -48,6 +49,9 @@ pub struct TickStarted {
     /// The turn ran outside, and is over when this is written (`peers tick --after`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside: bool,
+    /// Phase, step and role; absent where goals.yaml names no phases and no `settle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Box<CourseAsked>>,
 }
 
 /// Record `peer-spawned`.
@@ -319,6 +323,9 @@ pub struct TickRecord {
     /// The soft money cap about which this tick warned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_warned: Option<Usd>,
+    /// What it brought to its phase or step; absent where that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Box<CourseMoved>>,
     /// State of every gate after the tick, for people and old scripts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gates: BTreeMap<GoalId, String>,

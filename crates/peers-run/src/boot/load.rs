@@ -4,12 +4,15 @@ use std::path::Path;
 
 use peers_core::lint::{self, Warning};
 use peers_core::machine::LoopConfig;
+use peers_core::plan::{self, Meta};
 use peers_git::PeerRepo;
 use peers_model::config::{Config, Driver, OnPeerUnavailable, Setup};
-use peers_model::goal::{CHECK_NAMES, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
+use peers_model::goal::{CHECK_NAMES, Course, GateRun, Goal, GoalKind, HardGoal, PLACEHOLDER, SHIPPED_GATES};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
+use peers_model::step::CourseRules;
 use peers_model::{RunRequest, exit, limits};
 use peers_store::accept::{self, Accepted, AcceptedMode};
+use peers_store::contracts;
 use peers_store::load::{self, LoadError, Source};
 use peers_store::{Area, Disk, DiskErrorKind, StoreError, layout};
 use peers_sys::digest::sha256_hex;
@@ -35,6 +38,10 @@ pub struct Loaded {
     pub config: Config,
     /// `goals.yaml`.
     pub goals: Vec<Goal>,
+    /// What it says besides goals.
+    pub course: Course,
+    /// Ticks in a row with every gate green that the frozen plan asks for.
+    pub quiet_ticks: u32,
     /// Digests of the files as they are.
     pub digests: Digests,
     /// What was accepted; absent when nothing ever was, or when that cannot be read.
@@ -226,6 +233,8 @@ pub fn load<D: Disk>(disk: &mut D) -> Result<Loaded, BootError> {
             return Ok(Loaded {
                 config,
                 goals,
+                course: course(&goal_bytes)?,
+                quiet_ticks: quiet_ticks(disk),
                 digests: accept::digests(&goal_bytes, &config_bytes),
                 accepted,
                 damaged,
@@ -306,6 +315,25 @@ fn parse_goals(bytes: &[u8], peers: usize) -> Result<Vec<Goal>, LoadError> {
     load::load_goals(load::decode(Source::Goals, bytes)?, peers, &CHECK_NAMES)
 }
 
+fn course(bytes: &[u8]) -> Result<Course, Finding> {
+    Ok(load::load_course(load::decode(Source::Goals, bytes)?)?)
+}
+
+/// What the frozen plan says; the default where none is, or where it cannot be read: a gate tells that.
+fn quiet_ticks<D: Disk>(disk: &mut D) -> u32 {
+    let frozen = contracts::read(disk).ok().flatten();
+    let plan = frozen.and_then(|frozen| plan::parse(&frozen.plan).plan);
+    plan.map_or(Meta::CONVERGENCE_N, |plan| plan.meta.convergence_n)
+}
+
+/// Phases and quiet ticks, as far as folding needs them.
+pub(super) fn course_rules(course: &Course, quiet_ticks: u32) -> Option<Box<CourseRules>> {
+    let Course { phases, settle } = course;
+    let phases: Vec<String> = phases.iter().map(|phase| phase.name.clone()).collect();
+    let asks = !phases.is_empty() || !settle.is_empty();
+    asks.then(|| Box::new(CourseRules { phases, settle: settle.clone(), quiet_ticks }))
+}
+
 /// The rules that a run freezes.
 #[must_use]
 pub fn rules(config: &Config, goals: &[Goal], request: &RunRequest) -> Rules {
@@ -348,6 +376,7 @@ pub fn rules(config: &Config, goals: &[Goal], request: &RunRequest) -> Rules {
         skeptic_attempts: skeptic.max_attempts.get(),
         unwatched: config.driver != Driver::Orchestrator,
         dry_run: request.dry_run,
+        course: None,
     }
 }
 
@@ -389,7 +418,9 @@ impl Reload for Reloader {
             Book::new(loaded.config.clone(), &loaded.goals).map_err(|e| e.to_string())?.with_modes(modes);
         let mut cfg = old.clone();
         cfg.rules = rules(&loaded.config, &loaded.goals, &self.request);
+        cfg.rules.course = course_rules(&loaded.course, loaded.quiet_ticks);
         cfg.goals.clone_from(&loaded.goals);
+        cfg.course.clone_from(&loaded.course);
         cfg.digests = loaded.digests.clone();
         super::options::settings(&mut cfg, &loaded.config);
         self.book.turn(book);

@@ -6,13 +6,13 @@ use peers_core::budget::{Caps, GivenUsd};
 use peers_core::machine::{After, LoopConfig};
 use peers_model::config::Config;
 use peers_model::goal::GateRun;
-use peers_model::record::GateRule;
+use peers_model::record::{GateRule, Rules};
 use peers_model::{GoalId, RunId, RunRequest};
 use peers_modes::setup::{installed, usual};
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
 
-use super::load::{Loaded, rules};
+use super::load::{Loaded, course_rules, rules};
 
 /// The backend that confines nothing.
 pub(super) const UNCONFINED: &str = "none";
@@ -42,7 +42,12 @@ pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> Loop
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").into(),
         goals: loaded.goals.clone(),
-        rules: rules(&loaded.config, &loaded.goals, &options.request),
+        rules: Rules {
+            course: course_rules(&loaded.course, loaded.quiet_ticks),
+            ..rules(&loaded.config, &loaded.goals, &options.request)
+        },
+        course: loaded.course.clone(),
+        checkpoint: options.request.checkpoint,
         digests: loaded.digests.clone(),
         caps: caps(&loaded.config, given(options)),
         after: options.after.clone(),
@@ -137,6 +142,7 @@ fn caps(config: &Config, given: Option<GivenUsd>) -> Caps {
 #[cfg(test)]
 mod tests {
     use peers_model::Usd;
+    use peers_model::goal::Course;
 
     use super::*;
 
@@ -168,7 +174,15 @@ mod tests {
         let config = peers_store::load::load_config(&format!("{peers}{rest}\n"));
         let config = config.unwrap_or_else(|error| panic!("{error}"));
         let digests = peers_model::record::Digests::default();
-        let loaded = Loaded { config, goals: Vec::new(), digests, accepted: None, damaged: None };
+        let loaded = Loaded {
+            config,
+            goals: Vec::new(),
+            course: Course::default(),
+            quiet_ticks: 5,
+            digests,
+            accepted: None,
+            damaged: None,
+        };
         let run = RunId::new("0123456789abcdef").unwrap();
         format!("{:?}", configured(&loaded, &RunOptions::default(), &run))
     }

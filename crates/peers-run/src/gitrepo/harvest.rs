@@ -413,11 +413,9 @@ impl GitRepo {
                 Origin::Peer
             };
             let passing = if origin == Origin::Peer { passing(&c.fact.message) } else { Vec::new() };
+            let paths = if origin == Origin::Peer { self.top_changed(&c.fact)? } else { Vec::new() };
             let CommitFact { id, message, .. } = c.fact;
-            seen.push((
-                CommitSeen { id, message, origin, paths: Vec::new(), unfounded: Vec::new() },
-                passing,
-            ));
+            seen.push((CommitSeen { id, message, origin, paths, unfounded: Vec::new() }, passing));
         }
         let wanted = seen.iter().flat_map(|(_, passing)| passing).flat_map(|(_, named)| named);
         let there = self.there(end, &wanted.map(String::as_str).collect())?;
@@ -428,6 +426,15 @@ impl GitRepo {
             seen
         };
         Ok(seen.into_iter().map(unfounded).collect())
+    }
+
+    /// The files at the top of the tree that a commit changed.
+    fn top_changed(&self, commit: &CommitFact) -> Result<Vec<String>, GitError> {
+        let facts = self.control.facts();
+        let Some(parent) = commit.parents.first() else { return Ok(Vec::new()) };
+        let mut paths = facts.changed_paths(&facts.tree_of(parent)?, &commit.tree)?;
+        paths.retain(|path| !path.contains('/'));
+        Ok(paths)
     }
 
     /// Which of these paths a tree has, files and directories: one walk, whatever is asked for.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use peers_core::bugs::Ledger;
 use peers_core::machine::ComposeFacts;
+use peers_core::phases;
+use peers_core::plan::{self, Plan};
 use peers_core::prompt::{BugLine, InboxItem};
 use peers_core::state::State;
+use peers_model::goal::Course;
 use peers_model::record::AckTarget;
-use peers_model::{CommitId, PeerName};
+use peers_model::{CommitId, PeerName, limits};
 use peers_store::{Author, Authors, Disk, DiskError};
 use thiserror::Error;
 
@@ -65,7 +68,24 @@ pub fn facts<R: Repo, D: Disk>(
         _ => None,
     };
     let open_bugs = bug_lines(&ledger(repo, known)?);
-    Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs })
+    Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs, notes: Vec::new() })
+}
+
+/// PLAN.md of a commit, where turns are given out by it and it is a plan.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn plan_at<R: Repo>(
+    repo: &mut R,
+    course: &Course,
+    commit: &CommitId,
+) -> Result<Option<Plan>, RepoFailure> {
+    if !course.has_steps() {
+        return Ok(None);
+    }
+    let cap = usize::try_from(limits::CONFIG).unwrap_or(usize::MAX);
+    let bytes = repo.file(commit, phases::PLAN, cap)?;
+    Ok(bytes.and_then(|bytes| plan::parse(&bytes).plan))
 }
 
 /// The bug ledger at HEAD.

@@ -5,6 +5,7 @@ use peers_model::outcome::{ErrorKind, TamperKind};
 use peers_store::{DiskError, DiskErrorKind, StoreError};
 
 use super::composing::Unread;
+use crate::notes::Unsealed;
 use crate::ports::RepoFailure;
 
 /// Why a synchronous effect gave no answer.
@@ -43,6 +44,18 @@ impl From<Unread> for Failure {
         match error {
             Unread::Repo(failure) => failure.into(),
             Unread::Disk(error) => error.into(),
+        }
+    }
+}
+
+impl From<Unsealed> for Failure {
+    fn from(unsealed: Unsealed) -> Self {
+        match unsealed {
+            Unsealed::Changed(file) => Self::Tampered(
+                TamperKind::Store,
+                format!("{file} in the trusted store is not what was sealed"),
+            ),
+            Unsealed::Disk(error) => error.into(),
         }
     }
 }

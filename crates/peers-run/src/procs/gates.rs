@@ -509,7 +509,10 @@ impl Attempt {
 
 /// The environment of a command of the operator's that is no gate and gets what one gets, in this tree, and the home
 /// directory that goes when it is over. `config` is the name of its git configuration.
-pub(super) fn surroundings(
+///
+/// # Errors
+/// Why there are none.
+pub fn surroundings(
     site: &Rc<Site>,
     book: &Book,
     tick: TickNo,
@@ -539,7 +542,8 @@ pub(super) fn not_started(error: &SpawnError) -> Verdict {
 }
 
 /// The home directory of one gate, made for it and removed after it.
-pub(super) struct Home {
+#[derive(Debug)]
+pub struct Home {
     site: Rc<Site>,
     name: String,
     path: PathBuf,

@@ -58,7 +58,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 pub use capture::Capture;
-pub use gates::{Cancel, run_gates};
+pub use gates::{Cancel, Home, run_gates, surroundings};
 pub use hooks::HookNews;
 pub use launch::ALWAYS_HOLDS;
 pub use launch::{Outlook, outlook, required_env, tool_spec};

@@ -224,6 +224,28 @@ fn empty_goals_are_no_goals() {
 }
 
 #[test]
+fn phases_that_make_no_sense_are_told_with_their_line() {
+    let gate = "goals:\n- {id: a, type: hard, cmd: x, pass_when: exit_code == 0}\n";
+    for (text, line, word) in [
+        ("settle: [b]\n", 3, "`settle` names `b`"),
+        ("phases: [{name: x, prompt: p}, {name: y, prompt: p}]\n", 3, "phase `x` has no `artifact`"),
+        ("phases: [{name: x, prompt: p, artifact: A.md}, {name: x, prompt: p}]\n", 3, "stands twice"),
+        ("phases: [{name: x, prompt: p, artifact: A.md, steps: true}]\n", 3, "`steps` is for the last phase"),
+        ("phases: [{name: x, prompt: p, artifact: a/B.md}]\n", 3, "no plain name"),
+    ] {
+        let error = load_goals(&format!("{gate}{text}"), 2, &CHECKS).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(word) && told.contains(&format!("line {line}")), "{text}: {told}");
+    }
+    let text = format!(
+        "{gate}phases: [{{name: x, prompt: p, artifact: A.md}}, {{name: y, prompt: p, steps: true}}]\nsettle: [a]\n"
+    );
+    load_goals(&text, 2, &CHECKS).unwrap_or_else(|e| panic!("{e}"));
+    let course = load_course(&text).unwrap();
+    assert!(course.has_steps() && course.settle.len() == 1 && course.phases.len() == 2);
+}
+
+#[test]
 fn each_broken_text_gives_one_error_with_its_line() {
     for (extra, line, word) in [
         ("observability: {tee_stream: 'false'}\n", 7, "without quotes"),

@@ -56,6 +56,7 @@ const RECORDS: &[(&str, &str, &[Field])] = &[
             ("messages?", "[text]", "Messages shown."),
             ("asked?", "[text]", "Soft goals whose review was asked for."),
             ("outside?", "bool", "The turn ran outside of the loop and is over."),
+            ("course?", "any", "Its phase, step and role, and how the gates stood."),
         ],
     ),
     (
@@ -269,6 +270,7 @@ const TICK: &[Field] = &[
     ("verdicts?", "[#judged]", "Gates that ran again after the handoff."),
     ("git_tampered?", "[text]", "Guarded files of `.git` that were restored."),
     ("published?", "[text]", "Messages that were published."),
+    ("course?", "any", "What it brought to its phase or step."),
     ("prompt_bytes", "int", "Size of the prompt."),
     ("usd_warned?", "money", "The soft money cap about which it warned."),
     ("gates?", "{text}", "State of every gate after the turn."),

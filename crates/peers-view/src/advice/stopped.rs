@@ -34,6 +34,8 @@ pub(crate) fn level_of(live: &Liveness) -> Level {
             | StopReason::StuckGate(_)
             | StopReason::StuckSkeptic
             | StopReason::StuckIdle
+            | StopReason::StuckPhase
+            | StopReason::Checkpoint
             | StopReason::ParkedBlocked
             | StopReason::ParkedProof
             | StopReason::Unjudged(_)
@@ -167,7 +169,11 @@ fn code(reason: &StopReason) -> &'static str {
         StopReason::MaxTicks => "max-ticks",
         StopReason::Drained => "drained",
         StopReason::Budget(_) => "budget",
-        StopReason::StuckGate(_) | StopReason::StuckSkeptic | StopReason::StuckIdle => "stuck",
+        StopReason::StuckGate(_)
+        | StopReason::StuckSkeptic
+        | StopReason::StuckIdle
+        | StopReason::StuckPhase => "stuck",
+        StopReason::Checkpoint => "checkpoint",
         StopReason::ParkedBlocked | StopReason::ParkedProof => "parked",
         StopReason::Unjudged(_) => "unjudged",
         StopReason::PeerUnavailable(_) | StopReason::AllPeersDegraded => "peer-unavailable",
@@ -258,6 +264,20 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
         StopReason::StuckIdle => vec![
             Step::from("see what is missing (").run(Command::report()).say("), help or change the goals"),
             later(),
+        ],
+        StopReason::StuckPhase => vec![
+            Step::from("see what the turns left (").run(Command::report()).say("), write the file yourself or help"),
+            later(),
+        ],
+        StopReason::Checkpoint => {
+            vec![Step::from("review what the phases left"), Step::of(facts.resume())]
+        },
+        StopReason::ParkedBlocked if detail.starts_with("only blocked steps") => vec![
+            Step::from(
+                "unblock the steps and mark them as open, or accept that they stay blocked (`peers-ctl ack-block NAME STEP-n --reason TEXT`)",
+            )
+            .spoken(),
+            Step::of(facts.resume()),
         ],
         StopReason::ParkedBlocked => peer::blocked(facts),
         StopReason::ParkedProof => vec![set_up(), Step::of(facts.resume())],

@@ -43,6 +43,8 @@ fn table() -> Vec<World> {
         StopReason::StuckGate(goal("tests-pass")),
         StopReason::StuckSkeptic,
         StopReason::StuckIdle,
+        StopReason::StuckPhase,
+        StopReason::Checkpoint,
         StopReason::ParkedBlocked,
         StopReason::ParkedProof,
         StopReason::Unjudged(goal("lint-clean")),

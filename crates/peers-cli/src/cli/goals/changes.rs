@@ -12,7 +12,7 @@ use peers_core::dsl::Expr;
 use peers_core::lint;
 use peers_model::GoalId;
 use peers_model::config::Config;
-use peers_model::goal::{GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
 use peers_model::review::SoftRule;
 use peers_store::load;
 use peers_sys::term;
@@ -183,11 +183,32 @@ pub(super) fn between((old_goals, old_config): (&str, &str), (goals, config): (&
     let read = |text: &str, config| load::load_goals(text, peers(config), peers_checks::names()).ok();
     if let Some(new) = read(goals, &configs.1) {
         compare_goals(&read(old_goals, &configs.0).unwrap_or_default(), &new, &mut changes);
+        let course = |text: &str| load::load_course(text).unwrap_or_default();
+        compare_course(&course(old_goals), &course(goals), &mut changes);
     }
     if let (old, Some(new)) = configs {
         config::compare(&old.unwrap_or_else(|| config::idle(&new)), &new, &mut changes);
     }
     changes
+}
+
+/// Phases, and what stays green at the end. One that is there no more, or says something else, asks for less as far
+/// as anybody can tell.
+fn compare_course(old: &Course, new: &Course, changes: &mut Vec<Change>) {
+    for phase in old.phases.iter().filter(|phase| !new.phases.contains(phase)) {
+        let how =
+            if new.phases.iter().any(|other| other.name == phase.name) { "is different" } else { "is gone" };
+        changes.push(Change::of(Effect::Weaker, &format!("phase {how}:"), &phase.name, None));
+    }
+    for phase in new.phases.iter().filter(|phase| old.phases.iter().all(|other| other.name != phase.name)) {
+        changes.push(Change::of(Effect::Other, "phase is new:", &phase.name, None));
+    }
+    for id in old.settle.iter().filter(|id| !new.settle.contains(id)) {
+        changes.push(Change::new(Effect::Weaker, &format!("gate `{id}` need not stay green at the end")));
+    }
+    for id in new.settle.iter().filter(|id| !old.settle.contains(id)) {
+        changes.push(Change::new(Effect::Stronger, &format!("gate `{id}` has to stay green at the end")));
+    }
 }
 
 fn compare_goals(old: &[Goal], new: &[Goal], changes: &mut Vec<Change>) {

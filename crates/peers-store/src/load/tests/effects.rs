@@ -38,6 +38,9 @@ const OUTPUT: &str = "crates/peers-run/src/procs/output.rs";
 const REVIEWING: &str = "crates/peers-core/tests/loop_rows/reviewing.rs";
 const DELIVERY: &str = "crates/peers-core/tests/loop_rows/delivery.rs";
 const PROMPT: &str = "crates/peers-core/src/prompt/tests.rs";
+const COURSE: &str = "crates/peers-core/src/course.rs";
+const PHASES: &str = "crates/peers-core/src/phases.rs";
+const IMPLEMENT: &str = "tests/e2e/implement.rs";
 const VERIFY: &str = "crates/peers-run/tests/procs/verify.rs";
 
 /// File of a test, the test, the keys that it shows. A key may have several.
@@ -151,6 +154,11 @@ const CONFIG: &[(&str, &str, &str)] = &[
         "row_15_a_private_key_in_a_file_fails_unless_exactly_it_is_allowed",
         "checks.allow_secrets",
     ),
+    (
+        "crates/peers-checks/src/tests/suite.rs",
+        "the_operators_command_stands_for_all_runners",
+        "checks.test_command checks.test_report",
+    ),
     (HEALTH, "row_41_an_interval_of_zero_never_tries_again", "recovery_interval"),
     (
         AGENTS,
@@ -228,6 +236,22 @@ const GOALS: &[(&str, &str, &str)] = &[
     (KEYS, "a_gate_waits_for_what_it_needs_and_is_skipped_when_that_is_red", "goals[].needs"),
     (ENV, "a_gate_gets_a_variable_only_if_project_and_operator_both_name_it", "goals[].env"),
     (KEYS, "a_gate_starts_in_its_directory_and_judges_files_from_the_top", "goals[].cwd"),
+    (
+        PHASES,
+        "an_artifact_has_its_size_its_sections_and_each_step",
+        "phases[].least_bytes phases[].sections phases[].each_step",
+    ),
+    (COURSE, "row_76_gates_stay_green_for_as_long_as_the_plan_asks_and_then_two_ticks_more", "settle"),
+    (
+        IMPLEMENT,
+        "a_phase_without_its_artifact_stops_the_run_after_three_turns",
+        "phases phases[].artifact phases[].name phases[].prompt",
+    ),
+    (
+        IMPLEMENT,
+        "a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns",
+        "phases[].steps",
+    ),
     (
         STATUS,
         "a_loop_that_runs_shows_gates_reviews_peers_budget_ticks_and_warnings",

@@ -1,0 +1,8 @@
+//! Running a project's tests: which runner it has, how that is started, what its report says.
+
+mod adapter;
+mod report;
+mod suite;
+
+pub(crate) use report::{Answer, leaf};
+pub(crate) use suite::{NO_PROGRAM, Suite, Told};
