@@ -11,6 +11,7 @@
 mod claims;
 mod measure;
 mod places;
+mod said;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -153,16 +154,11 @@ pub fn weaker(files: &[ChangedFile]) -> Weaker {
 
 /// Whether tests or gates could be told from a file that cannot be read.
 fn is_unread(file: &ChangedFile) -> bool {
-    let decides = settings::is_known(&file.path);
-    match (&file.before, &file.after) {
-        // A new file takes nothing away, unless it has a say in the run.
-        (Side::Absent, Side::Unread) => decides || file.path.rsplit('/').next() == Some("conftest.py"),
-        (Side::Unread, _) | (_, Side::Unread) => {
-            let code = Language::of(&file.path).is_some() || is_other_code(&file.path);
-            decides || (code && !is_snapshot(&file.path))
-        }
-        _ => false,
-    }
+    let unread = file.before == Side::Unread || file.after == Side::Unread;
+    // A new file takes nothing away, unless it has a say in the run.
+    let decides = settings::is_known(&file.path) || file.path.rsplit('/').next() == Some("conftest.py");
+    let code = Language::of(&file.path).is_some() || is_other_code(&file.path);
+    unread && (decides || (code && file.before != Side::Absent && !is_snapshot(&file.path)))
 }
 
 fn is_snapshot(path: &str) -> bool {
@@ -187,23 +183,15 @@ fn whole_files(files: &[ChangedFile], out: &mut Vec<Weakening>) {
         .filter(|file| file.before == Side::Absent)
         .filter_map(|file| file.after.text())
         .collect();
-    for file in files {
-        let Some(before) = file.before.text() else {
-            if is_snapshot(&file.path) && file.before == Side::Unread {
-                out.push(Weakened::Snapshot.at(&file.path));
-            }
-            continue;
-        };
-        let after = file.after.text().unwrap_or_default();
-        let gone = after.trim().is_empty() && !came.contains(before);
-        let tests = file.told || settings::in_tests(&file.path);
-        if is_snapshot(&file.path) {
-            let kept: BTreeSet<&str> = after.lines().collect();
-            let rewritten = file.after != Side::Absent && before.lines().any(|line| !kept.contains(line));
-            if gone || rewritten {
-                out.push(Weakened::Snapshot.at(&file.path));
-            }
-        } else if gone && !before.trim().is_empty() && tests && is_other_code(&file.path) {
+    for file in files.iter().filter(|file| file.before != Side::Absent) {
+        let (before, after) = (file.before.text(), file.after.text().unwrap_or_default());
+        let gone = after.trim().is_empty() && before.is_none_or(|before| !came.contains(before));
+        let kept: BTreeSet<&str> = after.lines().collect();
+        let rewritten = || before.is_none_or(|before| before.lines().any(|line| !kept.contains(line)));
+        let said = before.is_some_and(|before| !before.trim().is_empty());
+        if is_snapshot(&file.path) && (gone || (file.after != Side::Absent && rewritten())) {
+            out.push(Weakened::Snapshot.at(&file.path));
+        } else if gone && said && is_other_code(&file.path) && (file.told || places::in_tests(&file.path)) {
             out.push(Weakened::Tests { lost: 1 }.at(&file.path));
         }
     }
@@ -215,18 +203,16 @@ struct Counts {
     tests: u64,
     assertions: u64,
     looser: u64,
-    cases: u64,
     skips: u64,
 }
 
 impl Counts {
     fn found(self) -> impl Iterator<Item = Weakened> {
-        let Self { tests, assertions, looser, cases, skips } = self;
+        let Self { tests, assertions, looser, skips } = self;
         let all = [
             (tests, Weakened::Tests { lost: tests }),
             (assertions, Weakened::Assertions { lost: assertions }),
             (looser, Weakened::Looser { lost: looser }),
-            (cases, Weakened::Cases { lost: cases }),
             (skips, Weakened::Skips { added: skips }),
         ];
         all.into_iter().filter(|(count, _)| *count > 0).map(|(_, what)| what)
@@ -238,31 +224,25 @@ type Open<'m> = Vec<(&'m Claim, u64)>;
 
 fn compare(before: &[Measured], after: &[Measured], out: &mut [Counts]) {
     let mut taken = BTreeSet::new();
-    let mut pairs: Vec<Option<usize>> = Vec::new();
-    let ways: [fn(&Measured, &Measured) -> bool; 2] = [same_place, same_name];
-    for same in ways {
-        for (at, old) in before.iter().enumerate() {
-            if pairs.len() <= at {
-                pairs.push(None);
-            }
-            let Some(pair) = pairs.get_mut(at).filter(|pair| pair.is_none()) else { continue };
-            let found = after
-                .iter()
-                .enumerate()
-                .find(|(at, new)| !taken.contains(at) && same(old, new) && new.place >= old.place);
-            *pair = found.map(|(at, _)| at);
+    let mut pairs: Vec<Option<usize>> = vec![None; before.len()];
+    let last =
+        |test: &'_ Measured| test.path.rsplit([':', '.', '>', '/']).next().map(|name| name.trim().to_owned());
+    for in_place in [true, false] {
+        let same = |old: &Measured, new: &Measured| {
+            let here =
+                if in_place { old.file == new.file && old.path == new.path } else { last(old) == last(new) };
+            here && new.place >= old.place
+        };
+        for (old, pair) in before.iter().zip(&mut pairs).filter(|(_, pair)| pair.is_none()) {
+            let mut all = after.iter().enumerate();
+            *pair = all.find(|(at, new)| !taken.contains(at) && same(old, new)).map(|(at, _)| at);
             taken.extend(*pair);
         }
     }
-    let open =
-        |test: &'_ Measured| test.claims.iter().map(|(claim, count)| (claim.clone(), *count)).collect();
     // A test that is new and switched off pays for nothing.
     let runs = |at: usize, new: &Measured| taken.contains(&at) || !new.off;
-    let mut gained: Vec<Vec<(Claim, u64)>> = after
-        .iter()
-        .enumerate()
-        .map(|(at, new)| if runs(at, new) { open(new) } else { Vec::new() })
-        .collect();
+    let claims = |(at, new): (usize, &Measured)| if runs(at, new) { new.claims.clone() } else { Vec::new() };
+    let mut gained: Vec<Vec<(Claim, u64)>> = after.iter().enumerate().map(claims).collect();
     let mut lost: Vec<Open<'_>> = Vec::new();
     for (old, pair) in before.iter().zip(&pairs) {
         let mut left: Open<'_> = old.claims.iter().map(|(claim, count)| (claim, *count)).collect();
@@ -281,45 +261,26 @@ fn compare(before: &[Measured], after: &[Measured], out: &mut [Counts]) {
     }
     for ((old, pair), left) in before.iter().zip(&pairs).zip(&mut lost) {
         let Some(weaker) = out.get_mut(old.file) else { continue };
-        let new = pair.and_then(|at| after.get(at));
-        weaker.skips += new.map_or(0, |new| new.skips.saturating_sub(old.skips));
+        weaker.skips +=
+            pair.and_then(|at| after.get(at)).map_or(0, |new| new.skips.saturating_sub(old.skips));
         let whole: u64 = old.claims.iter().map(|(_, count)| count).sum();
-        let open: u64 = left.iter().map(|(_, count)| count).sum();
+        let sum = |left: &Open<'_>| left.iter().map(|(_, count)| count).sum::<u64>();
+        let open = sum(left);
         // A test that asserts nothing says that its statements run.
         let runs_elsewhere = || {
             let others =
                 after.iter().filter(|new| new.words.intersection(&old.words).count() * 2 >= old.words.len());
             others.into_iter().any(|new| new.skips == 0 && new.place >= old.place)
         };
-        let Some(new) = new else {
-            if open == whole && (whole > 0 || !runs_elsewhere()) {
-                weaker.tests += 1;
-            } else {
-                weaker.assertions += open;
-            }
-            continue;
-        };
-        let Some(mine) = pair.and_then(|at| gained.get_mut(at)) else { continue };
-        let looser = pay(left, mine, |old, new| old.strength > 0 && new.strength > 0);
-        weaker.looser += looser;
-        for (claim, count) in left.iter().filter(|(_, count)| *count > 0) {
-            if new.claims.iter().any(|(other, times)| other.text == claim.text && *times > 0) {
-                weaker.cases += count;
-            } else {
-                weaker.assertions += count;
-            }
+        if let Some(mine) = pair.and_then(|at| gained.get_mut(at)) {
+            weaker.looser += pay(left, mine, |_, _| true);
+            weaker.assertions += sum(left);
+        } else if open == whole && (whole > 0 || !runs_elsewhere()) {
+            weaker.tests += 1;
+        } else {
+            weaker.assertions += open;
         }
     }
-}
-
-fn same_place(old: &Measured, new: &Measured) -> bool {
-    old.file == new.file && old.path == new.path
-}
-
-fn same_name(old: &Measured, new: &Measured) -> bool {
-    let last =
-        |test: &Measured| test.path.rsplit([':', '.', '>', '/']).next().map(|name| name.trim().to_owned());
-    last(old) == last(new)
 }
 
 /// Takes as much of what is left as `pays` lets the new claims pay for; how much that was.

@@ -1,5 +1,10 @@
 //! The one classifier of paths.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::lint::constant;
 use crate::scope::Glob;
 
 /// What a file is for, by its path.
@@ -31,7 +36,7 @@ pub fn classify(path: &str) -> PathKind {
         return PathKind::Doc;
     }
     let is_code = is_code(name);
-    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || is_test_name(name) {
+    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || TEST_NAME.is_match(name) {
         return PathKind::Test;
     }
     let in_docs = parts.first().is_some_and(|p| matches!(*p, "docs" | "doc"));
@@ -74,6 +79,17 @@ fn is_code_test_dir(part: &str) -> bool {
             .any(|end| part.ends_with(end))
 }
 
+/// What runners take for tests by the name of the file.
+static TEST_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?s)^(?:(?:test_.*|.*_tests?|conftest|tests)\.(?i:pyi?)|(?:tests?|.*_tests?)\.(?i:rs)",
+        r"|.*_test\.(?i:go|exs|dart)|(?:test_.*|.*_(?:test|spec))\.(?i:rb)|.*\.(?i:snap|bats)",
+        r"|(?:.*(?:Tests?|TestCase|Spec)|.*\p{Ll}IT|Test\p{Lu}.*)\.(?i:java|kt|scala|groovy|cs|php|swift)",
+        r"|(?:test_.*|.*_(?:tests?|unittest))\.(?i:c|cc|cpp|cxx)",
+        r"|.*\.(?:test|spec|cy|[^.]*[-_](?:test|spec))(?:\.[^.]*)*\.(?i:[cm]?[jt]s|[jt]sx|vue|svelte))$",
+    ))
+});
+
 fn extension(name: &str) -> Option<String> {
     name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase())
 }
@@ -84,45 +100,6 @@ fn is_code(name: &str) -> bool {
         "py pyi js jsx ts tsx mjs cjs mts cts vue svelte rs go java kt kts groovy scala rb c cc cpp cxx h
         hpp cs php swift m mm ex exs dart lua sh bats";
     extension(name).is_some_and(|end| CODE.split_whitespace().any(|one| one == end))
-}
-
-fn is_test_name(name: &str) -> bool {
-    let Some((stem, _)) = name.rsplit_once('.') else { return false };
-    let Some(extension) = extension(name) else { return false };
-    let begins = |with: &str| stem.starts_with(with);
-    let ends = |with: &[&str]| with.iter().any(|with| stem.ends_with(with));
-    match extension.as_str() {
-        "py" | "pyi" => matches!(stem, "conftest" | "tests") || begins("test_") || ends(&["_test", "_tests"]),
-        "rs" => matches!(stem, "tests" | "test") || ends(&["_tests", "_test"]),
-        "go" | "exs" | "dart" => ends(&["_test"]),
-        "rb" => begins("test_") || ends(&["_test", "_spec"]),
-        "java" | "kt" | "scala" | "groovy" | "cs" | "php" | "swift" => {
-            let integration = stem.strip_suffix("IT").is_some_and(|s| s.ends_with(char::is_lowercase));
-            ends(&["Test", "Tests", "TestCase", "Spec"])
-                || integration
-                || (begins("Test") && capital_at(stem, 4))
-        }
-        "c" | "cc" | "cpp" | "cxx" => begins("test_") || ends(&["_test", "_tests", "_unittest"]),
-        "snap" | "bats" => true,
-        script if is_script(script) => stem.split('.').skip(1).any(is_test_word),
-        _ => false,
-    }
-}
-
-/// Whether a character that begins a word stands there.
-fn capital_at(stem: &str, at: usize) -> bool {
-    stem.get(at..).and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase)
-}
-
-/// Whether this is an extension of JavaScript, TypeScript or what is compiled to them.
-fn is_script(extension: &str) -> bool {
-    matches!(extension, "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" | "vue" | "svelte")
-}
-
-/// Whether a part of a name of a script, between its dots, says that it is a test.
-fn is_test_word(word: &str) -> bool {
-    matches!(word, "test" | "spec" | "cy")
-        || ["-test", "-spec", "_test", "_spec"].iter().any(|end| word.ends_with(end))
 }
 
 /// Files that are documentation wherever they lie.

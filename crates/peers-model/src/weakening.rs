@@ -23,7 +23,7 @@ pub enum Weakened {
         /// How many are missing.
         lost: u64,
     },
-    /// Fewer assertions than before.
+    /// Fewer assertions than before, each as often as a table of cases repeats it.
     Assertions {
         /// How many are missing.
         lost: u64,
@@ -31,11 +31,6 @@ pub enum Weakened {
     /// Assertions say less than before.
     Looser {
         /// How many.
-        lost: u64,
-    },
-    /// Fewer cases in tables.
-    Cases {
-        /// How many are missing.
         lost: u64,
     },
     /// Tests are skipped, ignored or expected to fail.
@@ -63,8 +58,6 @@ pub enum Weakened {
     },
     /// Test code takes a hand in what is collected, what counts, or when the run ends.
     Hook,
-    /// Tests are hidden from git.
-    Hidden,
     /// The configuration of a gate changed.
     GateConfig,
 }
@@ -84,7 +77,6 @@ impl fmt::Display for Weakening {
             Weakened::Tests { lost } => write!(f, "{lost} fewer tests in {path}"),
             Weakened::Assertions { lost } => write!(f, "{lost} fewer assertions in {path}"),
             Weakened::Looser { lost } => write!(f, "{lost} looser assertions in {path}"),
-            Weakened::Cases { lost } => write!(f, "{lost} fewer expected values in {path}"),
             Weakened::Skips { added } => write!(f, "{added} more skip marks in {path}"),
             Weakened::Snapshot => write!(f, "snapshot {path} written anew"),
             Weakened::Threshold { key, from, to: Some(to) } => {
@@ -98,7 +90,6 @@ impl fmt::Display for Weakening {
                 write!(f, "module `{}` of {path} is no longer compiled", shown(module))
             }
             Weakened::Hook => write!(f, "the run of the tests is interfered with in {path}"),
-            Weakened::Hidden => write!(f, "tests are hidden by {path}"),
             Weakened::GateConfig => write!(f, "gate configuration {path} edited"),
         }
     }

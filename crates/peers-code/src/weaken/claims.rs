@@ -114,11 +114,11 @@ pub(super) fn constant(tokens: &[&str]) -> Option<bool> {
 fn bare<'a, 't>(mut tokens: &'a [&'t str]) -> &'a [&'t str] {
     while let ["(", inner @ .., ")"] = tokens {
         let mut depth = 0_i32;
-        let closes = inner.iter().any(|token| {
-            depth += i32::from(*token == "(") - i32::from(*token == ")");
+        let step = |token: &&str| i32::from(*token == "(") - i32::from(*token == ")");
+        if inner.iter().map(step).any(|step| {
+            depth += step;
             depth < 0
-        });
-        if closes {
+        }) {
             break;
         }
         tokens = inner;

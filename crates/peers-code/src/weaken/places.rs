@@ -7,13 +7,14 @@ use std::sync::LazyLock;
 use peers_model::weakening::{Weakened, Weakening};
 use regex::Regex;
 
-use super::measure::{attribute_nodes, attributes, count, is_condition};
-use super::settings::{among, in_tests, pattern};
+use super::claims::tokens;
+use super::measure::is_condition;
+use super::settings::{among, pattern};
 use super::{File, Inline};
+use crate::aside::attributes;
 use crate::language::Language;
-use crate::layout::names_test;
+use crate::layout::{is_test, names_test};
 use crate::source::{Source, Unreadable, text_of};
-use crate::testing::walk;
 
 /// How surely a runner finds the tests of a file: 0 not at all, 1 perhaps, 2 always, 3 always and below a directory of
 /// tests. Tests that go elsewhere are kept only where they are found as surely as before.
@@ -52,6 +53,13 @@ pub(super) fn place(file: &File<'_>, modules: &Modules) -> u8 {
         Language::Rust if below(&|dir| among("testdata fixtures", dir)) => 0,
         Language::Rust => 1 + u8::from(!file.new || modules.is_reached(file.path)),
     }
+}
+
+/// Whether a file lies where all is tests, or is called as they are.
+pub(super) fn in_tests(path: &str) -> bool {
+    const DIRS: &str = "tests Tests test __tests__ __snapshots__ testdata spec specs";
+    let dirs = path.rsplit_once('/').map_or("", |(dirs, _)| dirs);
+    is_test(path) || dirs.split('/').any(|dir| among(DIRS, dir))
 }
 
 /// The modules of Rust that changed files declare and are.
@@ -141,57 +149,36 @@ pub(super) fn inline(path: &str, before: Side<'_, '_>, after: Side<'_, '_>) -> O
     if in_tests(path) || Language::of(path) != Some(Language::Rust) {
         return None;
     }
-    let parts =
-        |side: Side<'_, '_>| side.and_then(|side| side.as_ref().ok()).map(divided).unwrap_or_default();
-    let ((old_tests, old_rest), (tests, rest)) = (parts(before), parts(after));
+    let ((old_tests, old_rest), (tests, rest)) = (divided(before), divided(after));
     if old_tests.is_empty() && tests.is_empty() {
         return None;
     }
-    let change = |old: &[String], new: &[String]| (lacking(new, old), lacking(old, new));
     let (tests, rest) = (change(&old_tests, &tests), change(&old_rest, &rest));
     (tests != (0, 0)).then(|| Inline { path: path.to_owned(), tests, rest })
 }
 
 /// The lines of tests, and the others.
-fn divided(source: &Source<'_>) -> (Vec<String>, Vec<String>) {
-    let mut tests = BTreeSet::new();
-    source.walk(|node| {
-        let of_tests = || {
-            attributes(node, source.text()).any(|attribute| {
-                let words = attribute.split(|c: char| !c.is_alphanumeric() && c != '_');
-                words
-                    .filter(|word| !word.is_empty())
-                    .any(|word| matches!(word, "test" | "rstest" | "test_case"))
-            })
-        };
-        let item = node.kind().ends_with("_item") && !node.kind().contains("attribute")
-            || node.kind() == "use_declaration";
-        if item && of_tests() {
-            let first = attribute_nodes(node).last().unwrap_or(node);
-            tests.extend(first.start_position().row..=node.end_position().row);
-        }
-        item || matches!(node.kind(), "source_file" | "declaration_list")
-    });
-    let (tests, rest): (Vec<_>, Vec<_>) =
-        source.text().lines().enumerate().partition(|(row, _)| tests.contains(row));
-    let lines = |of: Vec<(usize, &str)>| of.into_iter().map(|(_, line)| line.to_owned()).collect();
-    (lines(tests), lines(rest))
+fn divided<'t>(side: Side<'_, 't>) -> (Vec<&'t str>, Vec<&'t str>) {
+    let (mut of_tests, mut rest) = (Vec::new(), Vec::new());
+    let Some(Ok(source)) = side else { return (of_tests, rest) };
+    let tests = source.test_lines();
+    for (line, text) in (1..).zip(source.text().lines()) {
+        let side = if tests.iter().any(|test| test.contains(&line)) { &mut of_tests } else { &mut rest };
+        side.push(text);
+    }
+    (of_tests, rest)
 }
 
-/// How many lines are here that are not there.
-fn lacking(here: &[String], there: &[String]) -> u64 {
-    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in there {
-        *left.entry(line).or_default() += 1;
-    }
-    let lacking = here.iter().filter(|line| match left.get_mut(line.as_str()) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            false
+/// How many lines came, and how many went.
+fn change(old: &[&str], new: &[&str]) -> (u64, u64) {
+    let mut lines: BTreeMap<&str, i64> = BTreeMap::new();
+    for (side, step) in [(old, -1), (new, 1)] {
+        for line in side {
+            *lines.entry(line).or_default() += step;
         }
-        _ => true,
-    });
-    count(lacking.count())
+    }
+    let all = |sign: i64| lines.values().filter_map(|count| u64::try_from(count * sign).ok()).sum();
+    (all(1), all(-1))
 }
 
 /// What takes a hand in the run of the tests, in tokens with a space between them.
@@ -210,7 +197,7 @@ static HOOK: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn hooks(before: &[File<'_>], after: &[File<'_>]) -> Vec<Weakening> {
     let of = |files: &[File<'_>]| -> BTreeMap<String, usize> {
         let tests = files.iter().filter(|file| file.is_test());
-        tests.map(|file| (file.path.to_owned(), HOOK.find_iter(&said(&file.source)).count())).collect()
+        tests.map(|file| (file.path.to_owned(), HOOK.find_iter(&said(file)).count())).collect()
     };
     let (before, after) = (of(before), of(after));
     if after.values().sum::<usize>() <= before.values().sum() {
@@ -220,16 +207,9 @@ pub(super) fn hooks(before: &[File<'_>], after: &[File<'_>]) -> Vec<Weakening> {
     more.map(|(path, _)| Weakened::Hook.at(path)).collect()
 }
 
-/// The tokens of a file, without comments and what strings say.
-fn said(source: &Source<'_>) -> String {
-    let mut out = " ".to_owned();
-    walk(source.root(), &mut |node| {
-        let silent = node.kind().ends_with("comment") || node.kind().contains("string");
-        if node.child_count() == 0 && !silent {
-            out.push_str(text_of(node, source.text()));
-            out.push(' ');
-        }
-        !silent
-    });
-    out
+/// The tokens of a file, without what strings say.
+fn said(file: &File<'_>) -> String {
+    let mut all = tokens(file.source.root(), file.source.text());
+    all.retain(|token| !token.contains(['"', '\'', '`']));
+    format!(" {} ", all.join(" "))
 }

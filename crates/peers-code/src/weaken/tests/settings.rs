@@ -1,6 +1,6 @@
 use super::found;
 
-/// Whether a change of a configuration file lets something through, or hides something.
+/// Whether a change of a configuration file lets something through.
 fn loosens(path: &'static str, removed: &[&str], added: &[&str]) -> bool {
     let text = |lines: &[&str]| -> &'static str { lines.join("\n").leak() };
     !found(path, text(removed), text(added)).is_empty()
@@ -258,70 +258,6 @@ fn collecting_as_much_or_more_is_silent() {
 }
 
 #[test]
-fn patterns_that_mean_tests_are_seen() {
-    for added in [
-        "tests/",
-        "/tests",
-        "tests/*",
-        "**/tests/**",
-        "test_*.py",
-        "*_test.go",
-        "src/**/*.test.ts",
-        "tests/test_hard.py",
-        "spec",
-        "*.snap",
-        "*",
-    ] {
-        assert!(loosens(".gitignore", &[], &[added]), "{added}");
-    }
-    assert!(loosens(".gitignore", &["!tests/test_a.py"], &[]));
-    assert!(loosens("tests/.gitignore", &[], &["*"]));
-    assert!(loosens("tests/.gitignore", &[], &["hard.py"]));
-    for added in
-        ["tests/** filter=x", "*_test.go export-ignore", "* filter=x", "test_*.py -diff", "tests/*.py binary"]
-    {
-        assert!(loosens(".gitattributes", &[], &[added]), "{added}");
-    }
-}
-
-#[test]
-fn what_runs_leave_behind_may_be_hidden() {
-    for added in [
-        "target/",
-        ".pytest_cache/",
-        "*.pyc",
-        "test-results/",
-        "playwright-report/",
-        "*.test",
-        "/coverage",
-        "tests/__pycache__/",
-        "tests/output/",
-        "tests/tmp/x.py",
-        "tests/report.json",
-        "# tests/",
-        "!tests/",
-        "*.log",
-        "junit.xml",
-        "TestResults/",
-        "build",
-    ] {
-        assert!(!loosens(".gitignore", &[], &[added]), "{added}");
-    }
-    assert!(!loosens(".gitignore", &["tests/"], &["tests/", "x"]));
-    assert!(!loosens("target/.gitignore", &[], &["*"]));
-    for added in [
-        "* text=auto",
-        "*.sh text eol=lf",
-        "tests/data/*.bin binary",
-        "*.snap -diff",
-        "# tests/* filter=x",
-        "*.png filter=lfs",
-    ] {
-        assert!(!loosens(".gitattributes", &[], &[added]), "{added}");
-    }
-}
-
-#[test]
 fn a_lowered_demand_and_a_raised_allowance_are_seen() {
     for (removed, added, weaker) in [
         ("fail_under = 90", "fail_under = 80", true),
@@ -388,7 +324,6 @@ fn edited_configuration_of_a_gate_is_seen_and_setting_one_up_is_not() {
         (".cargo/config.toml", &["[alias]", "xtask = \"run -p xtask --\""]),
         ("package.json", &["{\"scripts\": {\"test\": \"jest\"}}"]),
         (".npmrc", &["save-exact=true"]),
-        (".gitignore", &["target/", ".pytest_cache/", "*.pyc"]),
         ("clippy.toml", &["msrv = \"1.80\""]),
     ] {
         assert!(!new(path, lines), "{path}");
