@@ -32,15 +32,15 @@ pub fn classify(path: &str) -> PathKind {
     if parts.first().copied().unwrap_or(name) == ".peers" {
         return PathKind::Control;
     }
-    if is_document_name(name) {
+    if DOCUMENT_NAME.is_match(name) {
         return PathKind::Doc;
     }
-    let is_code = is_code(name);
+    let is_code = CODE.is_match(name);
     if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || TEST_NAME.is_match(name) {
         return PathKind::Test;
     }
     let in_docs = parts.first().is_some_and(|p| matches!(*p, "docs" | "doc"));
-    if in_docs || is_document_extension(name) { PathKind::Doc } else { PathKind::Source }
+    if in_docs || DOCUMENT.is_match(name) { PathKind::Doc } else { PathKind::Source }
 }
 
 /// Further tests that the operator names (`bug_hunt.test_globs`), besides those that [`classify`] knows.
@@ -90,33 +90,24 @@ static TEST_NAME: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-fn extension(name: &str) -> Option<String> {
-    name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase())
-}
-
-/// Whether a file is code, by its name.
-fn is_code(name: &str) -> bool {
-    const CODE: &str =
-        "py pyi js jsx ts tsx mjs cjs mts cts vue svelte rs go java kt kts groovy scala rb c cc cpp cxx h
-        hpp cs php swift m mm ex exs dart lua sh bats";
-    extension(name).is_some_and(|end| CODE.split_whitespace().any(|one| one == end))
-}
+/// Code, by the name of the file.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?i)\.(?:pyi?|[cm]?[jt]s|[jt]sx|vue|svelte|rs|go|java|kts?|groovy|scala|rb|c|cc|cpp|cxx|h|hpp",
+        r"|cs|php|swift|m|mm|exs?|dart|lua|sh|bats)$",
+    ))
+});
 
 /// Files that are documentation wherever they lie.
-fn is_document_name(name: &str) -> bool {
-    const STEMS: &str =
-        "readme changelog changes license licence notice authors contributing code_of_conduct security";
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-    let stem = stem.split('-').next().unwrap_or(stem).to_ascii_lowercase();
-    let prose = matches!(extension.to_ascii_lowercase().as_str(), "" | "md" | "txt" | "rst" | "adoc");
-    prose && STEMS.split_whitespace().any(|one| one == stem)
-}
+static DOCUMENT_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?i)^(?:readme|changelog|changes|license|licence|notice|authors|contributing|code_of_conduct|security)",
+        r"(?:-[^.]*)?(?:\.(?:md|txt|rst|adoc)?)?$",
+    ))
+});
 
-fn is_document_extension(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, extension)| {
-        matches!(extension.to_ascii_lowercase().as_str(), "md" | "markdown" | "rst" | "adoc" | "asciidoc")
-    })
-}
+/// The same, but among tests.
+static DOCUMENT: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)\.(?:md|markdown|rst|adoc|asciidoc)$"));
 
 #[cfg(test)]
 mod tests {

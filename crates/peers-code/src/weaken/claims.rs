@@ -128,15 +128,10 @@ fn bare<'a, 't>(mut tokens: &'a [&'t str]) -> &'a [&'t str] {
 
 /// What is asserted where a condition is.
 pub(super) fn condition(tokens: &[&str]) -> Vec<Claim> {
-    condition_within(tokens, 0)
-}
-
-fn condition_within(tokens: &[&str], depth: usize) -> Vec<Claim> {
-    const DEEPEST: usize = 50;
     let inner = bare(tokens);
     // A tuple is always true in Python.
     let tuple = inner.len() < tokens.len() && split(inner, &[","]).len() > 1;
-    if tuple || depth > DEEPEST || constant(inner) == Some(true) {
+    if tuple || constant(inner) == Some(true) {
         return Vec::new();
     }
     if constant(inner) == Some(false) {
@@ -149,34 +144,23 @@ fn condition_within(tokens: &[&str], depth: usize) -> Vec<Claim> {
         }
         let open: Vec<_> = either.iter().filter(|part| constant(part).is_none()).collect();
         return match open.as_slice() {
-            [only] => condition_within(only, depth + 1),
+            [only] => condition(only),
             _ => checked(Claim::new(EITHER, inner)),
         };
     }
     let all = split(inner, &["and", "&&"]);
     if all.len() > 1 {
-        return all.iter().flat_map(|part| condition_within(part, depth + 1)).collect();
+        return all.iter().flat_map(|part| condition(part)).collect();
     }
-    for (operator, strength) in [
-        ("==", EXACT),
-        ("===", EXACT),
-        ("is", EXACT),
-        ("<=", LOOSE),
-        (">=", LOOSE),
-        ("<", LOOSE),
-        (">", LOOSE),
-    ] {
+    for operator in ["==", "===", "is", "<=", ">=", "<", ">"] {
         let [left, right] = split(inner, &[operator])[..] else { continue };
-        if bare(left) == bare(right) {
-            return Vec::new();
-        }
         let off = left.iter().any(|token| matches!(*token, "abs" | "fabs" | "Abs"));
         if let ([bound], true) = (right, off && operator.starts_with('<')) {
             return checked(Claim::new(EXACT, inner).within(number(bound)));
         }
         let denied = operator == "is" && right.first() == Some(&"not");
-        let strength = if denied { LOOSE } else { strength };
-        return checked(Claim::new(strength, inner).within(tolerance(inner)));
+        let exact = matches!(operator, "==" | "===" | "is") && !denied;
+        return equal(left, right, if exact { EXACT } else { LOOSE });
     }
     checked(Claim::new(LOOSE, inner))
 }

@@ -166,11 +166,9 @@ fn meant(words: &BTreeSet<String>, locals: &Locals<'_>) -> BTreeSet<String> {
 }
 
 fn body_of<'a>(source: &'a Source<'_>, test: &Test) -> Option<Node<'a>> {
-    let mut node = source.root().descendant_for_byte_range(test.body.start, test.body.end)?;
-    while let Some(parent) = node.parent().filter(|parent| parent.byte_range() == node.byte_range()) {
-        node = parent;
-    }
-    Some(node)
+    let node = source.root().descendant_for_byte_range(test.body.start, test.body.end)?;
+    let above = std::iter::successors(Some(node), Node::parent);
+    above.take_while(|above| above.byte_range() == node.byte_range()).last()
 }
 
 /// Tests that the module takes back: `del test_a`, `test_a = None`.
@@ -220,29 +218,20 @@ fn is_found(source: &Source<'_>, body: Node<'_>) -> bool {
 /// How many conditions under which tests are not always compiled stand at the modules of Rust around a test.
 fn modules_under_condition(source: &Source<'_>, body: Node<'_>) -> usize {
     let text = source.text();
-    let mut count = 0;
-    let mut above = body.parent();
-    while let Some(node) = above.filter(|_| source.language() == Language::Rust) {
-        if node.kind() == "mod_item" {
-            count += attributes(node, text).filter(|text| is_condition(text)).count();
-        }
-        let within = children(node).filter(|child| child.kind() == "inner_attribute_item");
-        count += within.filter(|child| is_condition(text_of(*child, text))).count();
-        above = node.parent();
-    }
-    count
+    let around = std::iter::successors(body.parent(), Node::parent);
+    let attributes = around.filter(|_| source.language() == Language::Rust).flat_map(|node| {
+        let own = (node.kind() == "mod_item").then(|| attributes(node, text));
+        let inner = children(node).filter(|child| child.kind() == "inner_attribute_item");
+        own.into_iter().flatten().chain(inner.map(|inner| text_of(inner, text)))
+    });
+    attributes.filter(|attribute| is_condition(attribute)).count()
 }
 
 /// Whether an attribute of Rust asks for more than a run of the tests on a usual system.
 pub(super) fn is_condition(attribute: &str) -> bool {
-    let words =
-        || attribute.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    words().next() == Some("cfg")
-        && (!attribute.contains(char::is_alphabetic)
-            || words().count() == 2 && attribute.contains("any()")
-            || words().any(|word| {
-                !matches!(word, "cfg" | "all" | "test" | "unix" | "target_os" | "linux" | "macos")
-            }))
+    let words = attribute.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut words = words.filter(|word| !word.is_empty());
+    words.next() == Some("cfg") && words.any(|word| !among("all test unix target_os linux macos", word))
 }
 
 /// How many cases the table at a test has.
@@ -450,21 +439,17 @@ fn ends(node: Node<'_>) -> bool {
 /// Whether a failed assertion in a `try` is caught, and nothing comes of it.
 fn swallows(node: Node<'_>, text: &str) -> bool {
     children(node).any(|clause| {
-        let broad = match clause.kind() {
-            "catch_clause" => true,
-            "except_clause" => {
-                let all = tokens(clause, text);
-                let caught = all.split(|token| *token == ":").next().unwrap_or_default();
-                caught.len() == 1
-                    || caught.iter().any(|t| matches!(*t, "AssertionError" | "Exception" | "BaseException"))
-            }
-            _ => false,
-        };
-        // What is thrown on, asserted or failed there is no silence.
-        let speaks = |token: &&str| matches!(*token, "raise" | "throw" | "fail" | "done") || asserts(token);
         let all = tokens(clause, text);
         // What is caught is named before the colon.
-        let body = all.iter().skip_while(|token| clause.kind() == "except_clause" && **token != ":");
-        broad && !body.into_iter().any(speaks)
+        let colon = all.iter().position(|token| *token == ":").unwrap_or_default();
+        let (caught, body) = match clause.kind() {
+            "catch_clause" => all.split_at(0),
+            "except_clause" => all.split_at(colon),
+            _ => return false,
+        };
+        let broad = |token: &&str| among("AssertionError Exception BaseException", token);
+        // What is thrown on, asserted or failed there is no silence.
+        let speaks = |token: &&str| among("raise throw fail done", token) || asserts(token);
+        (caught.len() < 2 || caught.iter().any(broad)) && !body.iter().any(speaks)
     })
 }

@@ -115,14 +115,11 @@ fn python(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
             vec![Claim::new(if any { LOOSE } else { EXACT }, &all)]
         }
         ("assertFalse", [what, ..]) if constant(what) == Some(false) => Vec::new(),
-        (_, given) => match known(name, given, &all) {
-            Some(found) => found,
-            None if !asserts(name) => return None,
-            None => match given {
-                [left, right, ..] if name.to_lowercase().ends_with("equal") => equal(left, right, EXACT),
-                _ => opaque(name, &tokens(node, text)),
-            },
-        },
+        _ if !asserts(name) && name != "fail" => return None,
+        (_, given) => known(name, given, &all).unwrap_or_else(|| match given {
+            [left, right, ..] if name.to_lowercase().ends_with("equal") => equal(left, right, EXACT),
+            _ => opaque(name, &tokens(node, text)),
+        }),
     })
 }
 
@@ -137,7 +134,7 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
     let last = name.rsplit('.').next().unwrap_or(name);
     let given = arguments(&all);
     if first == "expect" {
-        return expected(node, text, (last, &given), &whole);
+        return expected(node, text, last, &given);
     }
     match known(last, &given, &whole).filter(|_| matches!(first, "assert" | "t" | "chai")) {
         Some(found) => Some(found),
@@ -147,13 +144,8 @@ fn javascript(node: Node<'_>, text: &str) -> Option<Vec<Claim>> {
 }
 
 /// What `expect(subject).matcher(given)` says.
-fn expected(
-    node: Node<'_>,
-    text: &str,
-    (matcher, given): (&str, &[&[&str]]),
-    whole: &[&str],
-) -> Option<Vec<Claim>> {
-    let chain = node.child_by_field_name("function")?;
+fn expected(node: Node<'_>, text: &str, matcher: &str, given: &[&[&str]]) -> Option<Vec<Claim>> {
+    let (chain, whole) = (node.child_by_field_name("function")?, tokens(node, text));
     // Without a matcher nothing is asserted.
     if chain.kind() != "member_expression" || matches!(given, [["expect", ".", "anything", ..], ..]) {
         return Some(Vec::new());
@@ -167,8 +159,8 @@ fn expected(
     let truly = matches!(given, [["true"]]);
     let mut found = match given {
         [] | [["true"]] if is && !denied => condition(&subject),
-        [] if among("toThrow throw toThrowError", matcher) => vec![Claim::new(LOOSE, whole)],
-        _ => known(matcher, &both, whole).unwrap_or_else(|| vec![Claim::new(EXACT, whole)]),
+        [] if among("toThrow throw toThrowError", matcher) => vec![Claim::new(LOOSE, &whole)],
+        _ => known(matcher, &both, &whole).unwrap_or_else(|| vec![Claim::new(EXACT, &whole)]),
     };
     for claim in &mut found {
         claim.strength = match claim.strength {

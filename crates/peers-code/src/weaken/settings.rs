@@ -142,7 +142,9 @@ impl<'f> Lines<'f> {
         }
         let (before, after) = (file.before.text(), file.after.text());
         let name = split(&file.path).1;
-        let all = |text: Option<&str>| whole_lines(text.unwrap_or_default(), is_ini(name));
+        // There a line goes on in those below that stand further in.
+        let is_ini = has_extension(name, "ini") || has_extension(name, "cfg");
+        let all = |text: Option<&str>| whole_lines(text.unwrap_or_default(), is_ini);
         let lacking = |here: &[String], there: &[String]| -> Vec<String> {
             let there: BTreeSet<&str> = there.iter().map(|line| line.trim()).collect();
             here.iter().filter(|line| !there.contains(line.trim())).cloned().collect()
@@ -155,11 +157,6 @@ impl<'f> Lines<'f> {
     fn is_new(&self) -> bool {
         self.before.is_none()
     }
-}
-
-/// Whether a line of a file goes on in those below that stand further in.
-fn is_ini(name: &str) -> bool {
-    has_extension(name, "ini") || has_extension(name, "cfg")
 }
 
 /// The lines of a text that are neither empty nor comments; a list over several is one.

@@ -158,8 +158,8 @@ fn is_narrow(command: &str) -> bool {
 /// Whether a line of a makefile lets a recipe fail, or has something else than a shell run all recipes.
 fn forgives(line: &str, lines: &Lines<'_>) -> bool {
     let bare = |line: &str| line.trim().trim_start_matches(['@', '+', '-', ' ']).to_owned();
-    let marks = line.trim_start().split(|c| !matches!(c, '@' | '+' | '-' | ' ')).next().unwrap_or_default();
-    let failed = line.starts_with(['\t', ' ']) && marks.contains('-');
+    let failed =
+        line.starts_with(['\t', ' ']) && line.trim_start_matches(['\t', ' ', '@', '+']).starts_with('-');
     let shell = line.trim().strip_prefix("SHELL").map(str::trim_end);
     shell.is_some_and(|shell| !shell.ends_with("sh"))
         || (failed && (RUNNER.is_match(line) || lines.removed.iter().any(|old| bare(old) == bare(line))))
@@ -171,7 +171,8 @@ fn collects_less(lines: &Lines<'_>) -> bool {
     let told = |lines: &'_ [String], key: &str| -> Option<BTreeSet<String>> {
         let mut settings = lines.iter().filter_map(|line| line.split_once(['=', ':']));
         let (_, said) = settings.find(|(name, _)| name.trim().trim_matches(['"', '\'']) == key)?;
-        Some(words(said, Kind::Scripts).into_iter().map(str::to_owned).collect())
+        let words = words(said, Kind::Scripts).into_iter().map(str::to_owned);
+        Some(words.collect()).filter(|words: &BTreeSet<String>| !words.is_empty())
     };
     // As good as the usual value: `test_*.py`, `Test`, a directory at the top.
     let usual = |key: &str, word: &str| match key {
@@ -180,7 +181,7 @@ fn collects_less(lines: &Lines<'_>) -> bool {
     };
     KEYS.iter().any(|key| match (told(&lines.removed, key), told(&lines.added, key)) {
         (_, None) => false,
-        (Some(before), Some(after)) => !before.is_subset(&after) && !after.contains("."),
+        (Some(before), Some(after)) => !before.is_subset(&after),
         (None, Some(after)) => !after.iter().any(|word| usual(key, word)),
     })
 }
@@ -207,20 +208,16 @@ pub(super) fn lowered(lines: &Lines<'_>) -> Vec<Weakened> {
     let mut after = numbers(&lines.added);
     let mut out = Vec::new();
     for (key, old) in numbers(&lines.removed) {
-        let mut new = after.remove(&key).unwrap_or_default();
-        // What is on both sides pays for itself.
-        let gone = old.into_iter().filter(|value| {
-            let same = new.iter().position(|other| other == value);
-            same.map(|same| new.remove(same)).is_none()
-        });
-        let gone: Vec<&str> = gone.collect();
-        let mut new = new.into_iter();
-        for from in gone {
+        let mut new = after.remove(&key).unwrap_or_default().into_iter();
+        for from in old {
             let to = new.next();
             let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-            let rises = to.is_some_and(|to| number(to) > number(from));
-            let falls = to.is_none_or(|to| number(to) < number(from));
-            if (among(ALLOWED, &key) && (rises || to.is_none())) || (!among(ALLOWED, &key) && falls) {
+            let weaker = match to {
+                None => true,
+                Some(to) if among(ALLOWED, &key) => number(to) > number(from),
+                Some(to) => number(to) < number(from),
+            };
+            if weaker {
                 let (key, from, to) = (key.clone(), from.to_owned(), to.map(str::to_owned));
                 out.push(Weakened::Threshold { key, from, to });
             }

@@ -190,5 +190,7 @@ const HONEST: &[Row] = &[
 
 #[test]
 fn cheats_are_seen_and_honest_work_is_not() {
-    table("src/a.test.ts", CHEATS, HONEST);
+    for usual in ["src/a.test.ts", "src/a.test.tsx", "src/a.test.js", "src/a.test.jsx"] {
+        table(usual, CHEATS, HONEST);
+    }
 }

@@ -149,9 +149,7 @@ fn a_hand_in_the_run_of_the_tests_is_seen() {
 fn what_can_no_longer_be_read_is_seen_and_what_never_could_be_is_not() {
     let file = |path: &str, before, after| ChangedFile { path: path.to_owned(), before, after, told: false };
     let text = || Side::Text("x = 1\n".to_owned());
-    for path in
-        ["tests/test_a.py", "src/a.rs", "tests/a.rs", "Makefile", "package.json", "conftest.py"]
-    {
+    for path in ["tests/test_a.py", "src/a.rs", "tests/a.rs", "Makefile", "package.json", "conftest.py"] {
         for (before, after) in
             [(text(), Side::Unread), (Side::Unread, Side::Unread), (Side::Unread, Side::Absent)]
         {
