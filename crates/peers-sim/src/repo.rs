@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use peers_code::{ChangedFile, Side};
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
 use peers_core::cheat::{FileDiff, TurnDiff};
 use peers_core::machine::{CommitSeen, Corrected, Harvest, HeadFacts, Origin};
@@ -123,11 +124,20 @@ impl RepoData {
     fn diff(&self, from: &CommitId, to: &CommitId) -> TurnDiff {
         let (old, new) = (self.tree(from), self.tree(to));
         let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let paths: Vec<&String> = paths.into_iter().filter(|p| old.get(*p) != new.get(*p)).collect();
         let files = paths
-            .into_iter()
-            .filter(|p| old.get(*p) != new.get(*p))
-            .map(|p| FileDiff::text(p, u64::from(new.contains_key(p)), u64::from(old.contains_key(p))));
-        TurnDiff { files: files.collect(), weaker: Vec::new() }
+            .iter()
+            .map(|p| FileDiff::text(p, u64::from(new.contains_key(*p)), u64::from(old.contains_key(*p))));
+        let side = |tree: &Tree, path: &String| tree.get(path).cloned().map_or(Side::Absent, Side::Text);
+        let changed = |path: &&String| ChangedFile {
+            path: (*path).clone(),
+            before: side(&old, path),
+            after: side(&new, path),
+            told: false,
+        };
+        // In this process: what is written here is not hostile.
+        let weaker = peers_code::weaker(&paths.iter().map(changed).collect::<Vec<_>>()).found;
+        TurnDiff { files: files.collect(), weaker }
     }
 
     fn dirty(&self) -> Vec<String> {

@@ -305,7 +305,15 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-sim",
         ring: Ring::Development,
-        uses: &["peers-model", "peers-core", "peers-tools", "peers-sys", "peers-store", "peers-run"],
+        uses: &[
+            "peers-model",
+            "peers-code",
+            "peers-core",
+            "peers-tools",
+            "peers-sys",
+            "peers-store",
+            "peers-run",
+        ],
         third_party: ThirdParty::Never(&["git2", "nix", "rustix"]),
         may: &[Ambient],
     },
