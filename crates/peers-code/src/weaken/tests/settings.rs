@@ -130,6 +130,8 @@ fn scripts_of_a_package_are_read_wherever_they_stand() {
         ("  \"test\": \"jest\",", "  \"test\": \"exit 0\","),
         ("  \"test\": \"jest\",", "  \"test\": \"jest | cat\","),
         ("  \"test\": \"jest\",", "  \"test\": \"jest -t easy\","),
+        ("  \"test\": \"jest\",", "  \"test\": \"echo jest\","),
+        ("  \"test\": \"jest\",", "  \"test\": \"jest; echo ok\","),
         ("  \"test:unit\": \"jest\",", ""),
         ("  \"lint\": \"eslint . --max-warnings 0\",", "  \"lint\": \"eslint .\","),
     ] {
@@ -153,6 +155,10 @@ fn pipelines_and_scripts_that_call_less_are_seen() {
         (".github/workflows/ci.yml", "      - run: cargo test --all", "      - run: cargo test"),
         ("run_tests.sh", "pytest", "echo ok"),
         ("run_tests.sh", "set -e", ""),
+        ("run_tests.sh", "pytest", "exit 0; pytest"),
+        ("run_tests.sh", "pytest", "pytest &"),
+        ("run_tests.sh", "pytest tests/unit tests/e2e", "pytest tests/unit"),
+        ("run_tests.sh", "pytest", "make --version"),
         ("tox.ini", "commands = pytest", "commands = true"),
         ("noxfile.py", "    session.run(\"pytest\")", ""),
     ] {
@@ -163,6 +169,9 @@ fn pipelines_and_scripts_that_call_less_are_seen() {
         (".github/workflows/ci.yml", "      - run: pip install pytest", ""),
         (".github/workflows/ci.yml", "      - run: pytest", "      - run: pytest -q"),
         ("run_tests.sh", "pytest", "python -m pytest"),
+        ("run_tests.sh", "poetry run pytest -x", "uv run pytest"),
+        ("run_tests.sh", "pytest -k easy", "pytest"),
+        ("run_tests.sh", "set -e", "set -euo pipefail"),
         ("tox.ini", "deps = pytest", "deps = pytest>8"),
     ] {
         assert!(!loosens(path, &[removed], &[added]), "{path}: {removed} -> {added}");
@@ -199,6 +208,7 @@ fn other_changes_of_the_manifest_are_silent() {
         assert!(!loosens("Cargo.toml", &[], added), "{added:?}");
     }
     assert!(!loosens("Cargo.toml", &["members = [\"a\"]"], &["members = [\"a\", \"b\"]"]));
+    assert!(!loosens("Cargo.toml", &["members = [\"a\"]"], &["members = [", "    \"a\",", "]"]));
 }
 
 #[test]
@@ -249,6 +259,8 @@ fn collecting_as_much_or_more_is_silent() {
         (&[], &["python_files = \"test_*.py *_test.py\""]),
         (&[], &["addopts = \"-q --strict-markers\""]),
         (&["addopts = \"-q\""], &["addopts = \"-q --strict-markers\""]),
+        (&["addopts = \"-m 'not slow'\""], &["addopts = \"-m 'not slow' --strict-markers\""]),
+        (&["testpaths = [\"tests\"]"], &["testpaths = [", "    \"tests\",", "    \"e2e\",", "]"]),
         (&["addopts = \"--cov-fail-under=80\""], &["addopts = \"--cov-fail-under=90\""]),
         (&["    \"requests\","], &["    \"httpx\","]),
         (&["version = \"1\""], &["version = \"2\""]),
