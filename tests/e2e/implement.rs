@@ -222,6 +222,10 @@ fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() 
     let world = planned(&["hello", "salve"]);
     // Red for longer than that, if no step were checked off meanwhile.
     scripts_with(&world, &honest(), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
+    // The operator sees what the reviewer is about to be told, sealed notes and all.
+    world.peers(&["run", "--max-ticks", "5"]).out_has("Stopped: max_ticks");
+    let prompt = world.peers(&["prompt", "--full"]).exits(0);
+    prompt.out_has("What impl says of this step").out_has("What review says of this step");
     let done = world.peers(&["run"]);
     let ticks = world.records("tick");
     let told: Vec<String> = ticks

@@ -235,6 +235,10 @@ impl Repo for SimRepo {
         })
     }
 
+    fn file(&mut self, commit: &CommitId, path: &str, _cap: usize) -> Result<Option<Vec<u8>>, RepoFailure> {
+        self.act(|data| data.tree(commit).remove(path).map(String::into_bytes))
+    }
+
     fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {
         self.act(|data| data.diff(from, to))
     }
