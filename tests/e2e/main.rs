@@ -25,6 +25,7 @@ mod cli_streams;
 mod cli_tmux;
 mod cli_verify;
 mod cli_views;
+mod cli_weakened;
 mod ctl_budget;
 mod ctl_faults;
 mod ctl_fleet;

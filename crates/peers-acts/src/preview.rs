@@ -26,6 +26,7 @@ use peers_place::anchor;
 use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};
 use peers_run::clock::SysClock;
 use peers_run::gitrepo::{GitRepo, GitRepoParts};
+use peers_run::measure::Measurer;
 use peers_run::perform::{Known, compose_facts, plan_at, sealed_notes};
 use peers_run::ports::{Clock as _, Repo as _, RepoFailure};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
@@ -346,6 +347,7 @@ fn source(
         pristine: dir.path().join("none"),
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
+        measurer: Measurer::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.

@@ -17,6 +17,7 @@ mod setting;
 mod source;
 mod symbol;
 mod testing;
+mod weaken;
 
 pub use codemap::{CodeMap, DIGEST_BYTES, Entry, Listed, Outlines, codemap};
 pub use facts::{Comment, Idle, Import, Unfinished};
@@ -28,3 +29,4 @@ pub use setting::Setting;
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
 pub use testing::{Skip, SkipKind, Test};
+pub use weaken::{ChangedFile, Inline, Side, Weaker, is_measured, weaker};

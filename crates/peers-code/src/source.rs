@@ -59,10 +59,14 @@ impl<'t> Source<'t> {
     /// # Errors
     /// [`Unreadable`].
     pub fn parse(path: &str, bytes: &'t [u8]) -> Result<Self, Unreadable> {
-        let source = Self::parse_loosely(path, bytes)?;
-        match source.first_error() {
+        Self::parse_loosely(path, bytes)?.whole()
+    }
+
+    /// The same where there is no syntax error in it.
+    pub(crate) fn whole(self) -> Result<Self, Unreadable> {
+        match self.first_error() {
             Some(line) => Err(Unreadable::Syntax(line)),
-            None => Ok(source),
+            None => Ok(self),
         }
     }
 
@@ -211,7 +215,7 @@ impl<'t> Source<'t> {
         walk(self.root(), &mut visit);
     }
 
-    fn root(&self) -> Node<'_> {
+    pub(crate) fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }
 

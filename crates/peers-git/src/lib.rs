@@ -61,7 +61,7 @@ pub use blob::{Blob, ScopeFacts, TreeItem};
 pub use checkout::CheckoutReport;
 pub use cli::{Git, GitVersion};
 pub use control::{ControlDir, operator_excludes};
-pub use diff::{ChangeKind, DiffStat, DiffText, Hunks, PathChange};
+pub use diff::{ChangeKind, DiffStat, DiffText, PathChange};
 pub use error::{BusyState, CliError, GitError, RepoError};
 pub use facts::{CommitFact, Facts, Head, Identity, MESSAGE_CAP};
 pub use first::{FirstCommit, operator_identity};

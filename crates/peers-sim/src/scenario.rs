@@ -294,6 +294,9 @@ fn objection() -> String {
     handoff("no", &ann, review) + "Peer-Review-Of: reviewed\n"
 }
 
+const ONE_ASSERTION: &str = "def test_a():\n    assert f() == 1\n";
+const TWO_ASSERTIONS: &str = "def test_a():\n    assert f() == 1\n    assert g() == 2\n";
+
 /// The catalogue.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "a list, entry by entry")]
@@ -315,9 +318,14 @@ pub fn catalogue() -> Vec<Scenario> {
         },
         Scenario {
             turns: vec![
-                vec![Write("tests/a.rs", "1"), done("ann", "tests only"), ok()],
+                vec![Write("tests/test_a.py", TWO_ASSERTIONS), done("ann", "tests only"), ok()],
                 vec![Write("tests/b.rs", "1"), done("bob", "tests only"), ok()],
-                vec![Write("tests/a.rs", "2"), done("ann", "tests again"), ok()],
+                vec![
+                    Write("tests/test_a.py", ONE_ASSERTION),
+                    Write("src/a.rs", "1"),
+                    done("ann", "weaker"),
+                    ok(),
+                ],
             ],
             ..base("reverted")
         },

@@ -42,6 +42,7 @@ use crate::env::OperatorEnv;
 use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
+use crate::measure::Measurer;
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
@@ -367,6 +368,7 @@ impl Ground {
             Some(path) => path.clone(),
             None => peers_sys::env::running_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         };
+        let measurer = Measurer::new(stub.clone(), bin.clone());
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
             project: place.id().clone(),
@@ -433,6 +435,7 @@ impl Ground {
             pristine: pristine.path().to_owned(),
             base,
             tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
+            measurer,
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {
