@@ -9,6 +9,7 @@ mod no_secrets;
 mod plan;
 mod self_review;
 mod shortcuts;
+mod skips;
 mod sources;
 mod streak;
 mod suite;
