@@ -341,6 +341,7 @@ fn source(
         pristine: dir.path().join("none"),
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
+        kept: None,
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.

@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == peers_sys::stub::ENTRY) {
         return peers_sys::stub::main(args);
     }
+    if first.as_ref().is_some_and(|first| first == peers_run::primer::ENTRY) {
+        return peers_run::primer::main(args);
+    }
     if first.is_some_and(|first| first == peers_acp::ENTRY) {
         return peers_acp::main(args);
     }
