@@ -16,6 +16,7 @@ mod cli_money;
 mod cli_operator;
 mod cli_options;
 mod cli_outside;
+mod cli_pre_commit;
 mod cli_prompt;
 mod cli_run;
 mod cli_schema;

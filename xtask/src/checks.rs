@@ -1,15 +1,19 @@
 //! `bench-checks`: what checks cost over a long history.
 //!
-//! Targets: the bug ledger over 20,000 commits in 150 ms, secrets in 200 MB of distinct content in 10 s.
+//! Targets: the bug ledger over 20,000 commits in 150 ms, in 15 ms once a loop has seen them; secrets in 200 MB of
+//! distinct content in 10 s.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::ground::{build, number};
+use crate::ground::{Ground, build, number};
 use crate::{Failure, Outcome};
 
+const GOALS: &str = "goals:\n- {id: any, type: hard, cmd: 'true', pass_when: exit_code == 0}\n";
+/// One commit of so many says something about bugs.
+const CLAIMS: u64 = 50;
 /// Files that the commits change, one each.
 const FILES: u64 = 500;
 const WORDS: [&str; 16] = [
@@ -24,30 +28,39 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     let rounds = number(args, "--rounds", 3)?;
     let peers = build()?;
     let dir = std::env::temp_dir().join(format!("peers-bench-checks-{}", std::process::id()));
-    let repo = dir.join("repo");
-    std::fs::create_dir_all(&repo)?;
-    history(&repo, commits, kib)?;
+    let ground = Ground::new(&dir, &peers, 0, GOALS)?;
+    let tick = ["run", "--max-ticks", "1", "--allow-no-gates", "--no-codemap"];
+    ground.peers(&tick)?;
+    history(&ground.repo(), commits, kib)?;
+    ground.git(&["reset", "-q", "--hard", "main"])?;
+    // The loop brings them into its own git directory, and keeps what they say about bugs.
+    ground.peers(&tick)?;
+    let kept = ground.store()?.join("ledger.json");
+    let aside = dir.join("ledger.json");
     let mut good = true;
-    for (check, limit) in [("bug-ledger", 150), ("no-secrets", 10_000)] {
+    for (what, check, limit) in
+        [("cold", "bug-ledger", 150), ("warm", "bug-ledger", 15), ("200 MB", "no-secrets", 10_000)]
+    {
         let limit = Duration::from_millis(limit);
         let mut best = Duration::MAX;
+        if what == "cold" {
+            std::fs::rename(&kept, &aside)?;
+        }
         for _ in 0..rounds {
             let began = Instant::now();
-            let done = Command::new(&peers)
-                .args(["check", check, "--repo"])
-                .arg(&repo)
-                .env("HOME", &dir)
-                .stdout(Stdio::null())
-                .status()?;
+            let done = ground.command(&["check", check]).stdout(Stdio::null()).status()?;
             best = best.min(began.elapsed());
             if !done.success() {
                 return Err(format!("{check} ended with {done}").into());
             }
         }
+        if what == "cold" {
+            std::fs::rename(&aside, &kept)?;
+        }
         good &= best <= limit;
         writeln!(
             out,
-            "{check:12} {commits} commits, {kib} KiB new in each: {:8.1} ms (limit {}){}",
+            "{check}, {what}: {commits} commits, {kib} KiB new in each: {:.1} ms, best of {rounds} (limit {}){}",
             best.as_secs_f64() * 1000.0,
             limit.as_millis(),
             if best <= limit { "" } else { "  OVER" }
@@ -57,9 +70,8 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     Ok(if good { Outcome::Ok } else { Outcome::Negative })
 }
 
-/// A repository in which each commit writes a file anew.
+/// Commits on top of what is there, each of which writes a file anew.
 fn history(repo: &Path, commits: u64, kib: u64) -> Result<(), Failure> {
-    let made = Command::new("git").args(["init", "-q", "-b", "main"]).arg(repo).status()?;
     let mut import = Command::new("git")
         .arg("-C")
         .arg(repo)
@@ -81,16 +93,37 @@ fn history(repo: &Path, commits: u64, kib: u64) -> Result<(), Failure> {
                 text.push_str(end);
             }
         }
+        let message = message(n);
         write!(
             to,
-            "commit refs/heads/main\nmark :{n}\ncommitter a <a@b> {} +0000\ndata 5\nwork\n",
-            1_700_000_000 + n
+            "commit refs/heads/main\nmark :{n}\ncommitter a <a@b> {} +0000\ndata {}\n{message}\n",
+            1_700_000_000 + n,
+            message.len()
         )?;
         if n > 1 {
             writeln!(to, "from :{}", n - 1)?;
+        } else {
+            writeln!(to, "from refs/heads/main^0")?;
         }
         write!(to, "M 100644 inline f{}.py\ndata {}\n{text}\n", n % FILES, text.len())?;
     }
     drop(to);
-    if made.success() && import.wait()?.success() { Ok(()) } else { Err("git made no history".into()) }
+    if import.wait()?.success() { Ok(()) } else { Err("git made no history".into()) }
+}
+
+/// Every so often a bug is reported, and then resolved.
+fn message(n: u64) -> String {
+    if n % CLAIMS != 0 {
+        return "work".to_owned();
+    }
+    let (which, id) = (n / CLAIMS % 2, n / CLAIMS / 2);
+    if which == 0 {
+        format!(
+            "Report\n\n## Bug-Report\n{{\"id\":\"B{id}\",\"severity\":\"low\",\"title\":\"off by one\"}}\n\nBug-Report: B{id}\n"
+        )
+    } else {
+        format!(
+            "Resolve\n\n## Bug-Resolution\n{{\"resolves\":\"B{id}\",\"status\":\"fixed\",\"note\":\"done\"}}\n\nBug-Resolves: B{id}\n"
+        )
+    }
 }

@@ -149,6 +149,12 @@ impl Ground {
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
+    /// Its trusted store.
+    pub(crate) fn store(&self) -> Result<PathBuf, Failure> {
+        let stores = fs::read_dir(self.root.join("home/state/peers"))?.next();
+        Ok(stores.ok_or("there is no trusted store")??.path())
+    }
+
     /// The records of the mirror.
     pub(crate) fn records(&self) -> Result<Vec<Value>, Failure> {
         let text = fs::read_to_string(self.repo().join(".peers/log/runs.jsonl"))?;

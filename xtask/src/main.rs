@@ -5,6 +5,7 @@
 
 mod bench;
 mod checks;
+mod codemap;
 mod crates;
 mod fleet;
 mod ground;
@@ -72,8 +73,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-checks",
-        summary: "Measure checks over a long history (--commits 20000 --kib 10 --rounds 3)",
+        summary: "Measure checks over a long history, with and without what a loop kept (--commits 20000 --kib 10 --rounds 3)",
         run: Run::With(checks::run),
+    },
+    Command {
+        name: "bench-codemap",
+        summary: "Measure the code map of a large project: under 1.5 s, 150 ms again (--lines 360000 --rounds 5)",
+        run: Run::With(codemap::run),
     },
     Command {
         name: "bench-fleet",

@@ -290,8 +290,21 @@ enum Prior {
 impl<'a> Whose<'a> {
     /// Looks at the commits between the base and the head.
     pub(crate) fn new(cx: &CheckCx, attribution: &'a Attribution) -> Result<Self, CouldNot> {
+        Self::of(cx, attribution, None)
+    }
+
+    /// The same for who asks of these commits alone.
+    pub(crate) fn of(
+        cx: &CheckCx,
+        attribution: &'a Attribution,
+        asked: Option<&[&CommitId]>,
+    ) -> Result<Self, CouldNot> {
+        let is_recorded = |commit: &&CommitId| attribution.authors.of(commit).is_some();
         let prior = match &attribution.first_head {
             None => Prior::Everything,
+            Some(_) if asked.is_some_and(|asked| asked.iter().all(is_recorded)) => {
+                Prior::These(BTreeSet::new())
+            }
             Some(first) => Prior::These(cx.ids(cx.base(), first)?),
         };
         let turn = match &attribution.open {

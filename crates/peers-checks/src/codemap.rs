@@ -1,10 +1,11 @@
 //! `CODEMAP.yaml`: what a project's public surface is said to be, beside what it is.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use peers_code::{CodeMap, Entry, Kind, Listed, MAX_BYTES, Outlines, is_source};
-use peers_git::GitError;
+pub use peers_code::Outlines;
+use peers_code::{CodeMap, Entry, Kind, Listed, MAX_BYTES, is_source};
+use peers_git::{Facts, GitError};
 use peers_model::CommitId;
 use peers_sys::{term, yaml};
 use serde::Deserialize;
@@ -48,12 +49,46 @@ struct File {
 
 /// The entries of a map, or why a text is none.
 fn parse(text: &str) -> Result<Vec<Said>, String> {
-    let file: File = yaml::from_str(MAP, text).map_err(|error| term::line(&error.to_string(), 300))?;
+    let entries = match as_written(text) {
+        Some(entries) => entries,
+        None => {
+            yaml::from_str::<File>(MAP, text).map_err(|error| term::line(&error.to_string(), 300))?.entries
+        }
+    };
     let mut seen = BTreeSet::new();
-    match file.entries.iter().find(|said| !seen.insert(said.id.as_str())) {
+    match entries.iter().find(|said| !seen.insert(said.id.as_str())) {
         Some(twice) => Err(format!("`{}` stands there twice", term::line(&twice.id, 100))),
-        None => Ok(file.entries),
+        None => Ok(entries),
     }
+}
+
+/// The entries of a map that is laid out as [`CodeMap::yaml_with`] does it, however its texts were edited: a hundred times
+/// as fast as reading it as YAML. Anything else is nothing, and read as YAML.
+fn as_written(text: &str) -> Option<Vec<Said>> {
+    let mut lines = text.strip_prefix("entries:\n")?.strip_suffix('\n')?.split('\n').peekable();
+    let mut entries = Vec::new();
+    while let Some(line) = lines.next() {
+        let id = quoted(line.strip_prefix("- id: ")?)?;
+        let kind = lines.next()?.strip_prefix("  kind: ")?;
+        let file = quoted(lines.next()?.strip_prefix("  file: ")?)?;
+        let line = lines.next()?.strip_prefix("  line: ")?.parse().ok()?;
+        let mut more = |key: &str| match lines.peek().and_then(|line| line.strip_prefix(key)) {
+            Some(value) => {
+                lines.next();
+                quoted(value).map(Some)
+            }
+            None => Some(None),
+        };
+        let (signature, summary) = (more("  signature: ")?, more("  summary: ")?);
+        let known = matches!(kind, "module" | "class" | "function" | "method");
+        entries.push(Said { id, kind: known.then(|| kind.to_owned())?, file, line, signature, summary });
+    }
+    Some(entries)
+}
+
+/// A text in double quotes with the escapes that JSON has: in YAML it means the same.
+fn quoted(text: &str) -> Option<String> {
+    serde_json::from_str(text.starts_with('"').then_some(text)?).ok()
 }
 
 /// The map at the commit that is judged, or what stands in its place.
@@ -79,26 +114,38 @@ pub(crate) fn text_at(cx: &CheckCx, path: &str, most: usize) -> Result<Result<St
     Ok(String::from_utf8(blob.bytes).map_err(|_| "is not UTF-8".to_owned()))
 }
 
-/// The public surface at a commit.
+/// The public surface at a commit. Checks measure it anew: nothing that was kept decides a verdict here.
 ///
 /// # Errors
 /// [`CouldNot`] for a commit that cannot be read.
 pub(crate) fn real(cx: &CheckCx, commit: &CommitId) -> Result<CodeMap, CouldNot> {
-    let roots = &cx.settings().layout;
-    let files = cx.facts()?.list_tree(commit).map_err(|e| CouldNot::git("list the files", &e))?.into_iter();
-    let files: Vec<Listed> = files
+    Ok(made(cx, commit, &mut Outlines::default())?.0)
+}
+
+fn made(cx: &CheckCx, commit: &CommitId, known: &mut Outlines) -> Result<(CodeMap, usize), CouldNot> {
+    map_at(&cx.facts()?, &cx.settings().layout, commit, known)
+        .map_err(|e| CouldNot::git("list the files", &e))
+}
+
+/// The public surface at a commit, of the sources below `roots` if there are any, and how many files were parsed for it.
+/// `known` are outlines of before, and afterwards those of this commit.
+///
+/// # Errors
+/// [`GitError`] for a commit that cannot be read.
+pub fn map_at(
+    facts: &Facts<'_>,
+    roots: &[String],
+    commit: &CommitId,
+    known: &mut Outlines,
+) -> Result<(CodeMap, usize), GitError> {
+    let sources = facts.list_tree(commit)?.into_iter();
+    let sources: Vec<Listed> = sources
         .filter(|file| REGULAR.contains(&file.mode) && is_source(&file.path, roots))
         .map(|file| Listed { path: file.path, content: file.id })
         .collect();
-    let facts = cx.facts()?;
-    let mut texts = HashMap::new();
-    for file in &files {
-        let bytes = facts.read_object(&file.content, MAX_BYTES).map_err(|error| crate::cx::chain(&error));
-        texts.insert(file.content.as_str(), bytes);
-    }
     let read =
-        |file: &Listed| texts.get(file.content.as_str()).cloned().unwrap_or_else(|| Err("not read".into()));
-    Ok(peers_code::codemap(&files, &mut Outlines::default(), &read).0)
+        |file: &Listed| facts.read_object(&file.content, MAX_BYTES).map_err(|error| crate::cx::chain(&error));
+    Ok(peers_code::codemap(&sources, known, read))
 }
 
 /// A map that is true, with the summaries of another one.
@@ -106,6 +153,8 @@ pub(crate) fn real(cx: &CheckCx, commit: &CommitId) -> Result<CodeMap, CouldNot>
 pub struct Refreshed {
     /// The file.
     pub text: String,
+    /// Files that had to be parsed.
+    pub parsed: usize,
     /// Entries.
     pub entries: usize,
     /// Entries without a summary.
@@ -116,11 +165,12 @@ pub struct Refreshed {
     pub unreadable: Vec<(String, String)>,
 }
 
-/// Makes the map of the commit anew. Summaries stay with their ids; one whose signature changed is told.
+/// Makes the map of the commit anew. Summaries stay with their ids; one whose signature changed is told. `known` is what
+/// earlier commits are known to hold, and afterwards what this one holds.
 ///
 /// # Errors
 /// [`CouldNot`] for a commit that cannot be read, or a map of before that is none.
-pub fn refresh(cx: &CheckCx, before: Option<&str>) -> Result<Refreshed, CouldNot> {
+pub fn refresh(cx: &CheckCx, before: Option<&str>, known: &mut Outlines) -> Result<Refreshed, CouldNot> {
     let hint = || Some(format!("mend {MAP}, or take it away: then it is made anew, without summaries"));
     let before = before
         .map(parse)
@@ -128,9 +178,10 @@ pub fn refresh(cx: &CheckCx, before: Option<&str>) -> Result<Refreshed, CouldNot
         .map_err(|why| CouldNot { what: format!("{MAP}: {why}"), hint: hint() })?;
     let before: BTreeMap<String, Said> =
         before.unwrap_or_default().into_iter().map(|said| (said.id.clone(), said)).collect();
-    let map = real(cx, cx.head())?;
+    let (map, parsed) = made(cx, cx.head(), known)?;
     let mut out = Refreshed {
         text: String::new(),
+        parsed,
         entries: map.entries.len(),
         blank: 0,
         stale: Vec::new(),
@@ -235,4 +286,40 @@ pub(crate) fn params(signature: &str) -> Vec<String> {
     names.push(now);
     let names = names.iter().map(|name| name.split([':', '=']).next().unwrap_or_default().trim().to_owned());
     names.filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_way_to_read_a_map_says_what_yaml_says_or_nothing() {
+        let whole = "entries:\n- id: \"a\"\n  kind: module\n  file: \"a \\\"b\\\"\\u0007.py\"\n  line: 1\n- id: \"a.f\"\n  kind: function\n  file: \"a.py\"\n  line: 2\n  signature: \"f(x)\"\n  summary: \"Says: what it is # for\"\n";
+        let by_yaml = |text: &str| yaml::from_str::<File>(MAP, text).map(|file| file.entries).ok();
+        assert_eq!(as_written(whole), by_yaml(whole));
+        assert_eq!(as_written(whole).map(|entries| entries.len()), Some(2));
+        for (was, is) in [
+            ("\"a.f\"", "a.f"),
+            ("\"a.f\"", "'a.f'"),
+            ("line: 2", "line: 2.0"),
+            ("line: 2", "line: \"2\""),
+            ("line: 2", "line: true"),
+            ("kind: function", "kind: \"function\""),
+            ("  line: 2\n", ""),
+            ("  line: 2\n", "  line: 2\n  line: 2\n"),
+            ("  signature", " signature"),
+            ("summary", "sumary"),
+            ("entries:\n", "entries:\n\n"),
+            ("entries:\n", "entries: # all\n"),
+            ("# for\"\n", "# for\""),
+            ("# for\"\n", "# for\" # why\n"),
+            ("# for\"\n", "# for\"\r\n"),
+            ("# for\"\n", "# for\n"),
+            ("# for\"\n", "# \\x41\"\n"),
+        ] {
+            let text = whole.replace(was, is);
+            assert_ne!(text, whole, "{was}");
+            assert!(as_written(&text).is_none_or(|read| Some(read) == by_yaml(&text)), "{is}");
+        }
+    }
 }

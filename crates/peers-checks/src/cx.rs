@@ -10,6 +10,7 @@ use peers_git::{CommitFact, ControlDir, DirtyFile, Facts, GitError, PeerRepo, Tr
 use peers_model::config::{Checks, Config};
 use peers_model::{CommitId, PeerName};
 use peers_store::contracts::{self, Frozen};
+use peers_store::history::History;
 use peers_store::layout::peers;
 use peers_store::load::{self, Source};
 use peers_store::planted::{self, Planted};
@@ -84,6 +85,7 @@ pub struct CheckCx {
     convergence_n: u32,
     peers: Vec<PeerName>,
     contracts: Contracts,
+    history: Option<Vec<u8>>,
     runner: Option<Box<Runner>>,
     tools: Option<Box<Tools>>,
 }
@@ -176,6 +178,7 @@ impl CheckCx {
         let tests = TestPaths::new(&config.bug_hunt.test_globs);
         let peers = config.peers.iter().map(|peer| peer.name.clone()).collect();
         let contracts = contracts_of(store.as_deref_mut());
+        let history = store.as_deref_mut().and_then(History::bytes);
         let (recorded, stored_base) = recorded(store);
         let convergence_n = config.goals.convergence_n.get();
         let settings = config.checks;
@@ -192,6 +195,7 @@ impl CheckCx {
             convergence_n,
             peers,
             contracts,
+            history,
             runner: None,
             tools: None,
         };
@@ -295,6 +299,11 @@ impl CheckCx {
     /// Clean ticks in a row that the operator's configuration asks for.
     pub(crate) fn convergence_n(&self) -> usize {
         usize::try_from(self.convergence_n).unwrap_or(usize::MAX)
+    }
+
+    /// What a loop kept of the history.
+    pub(crate) fn history(&self) -> Option<History> {
+        History::parse(self.history.as_ref()?)
     }
 
     /// The files of the commit that is judged, by path.
@@ -421,8 +430,8 @@ impl CheckCx {
         if !facts.has(to) || from.is_some_and(|from| !facts.has(from)) {
             return Ok(BTreeSet::new());
         }
-        let walked = facts.walk(from, to, WALK_CAP).map_err(|e| CouldNot::git("read the history", &e))?;
-        Ok(walked.into_iter().map(|commit| commit.id).collect())
+        let walked = facts.walk_ids(from, to, WALK_CAP).map_err(|e| CouldNot::git("read the history", &e))?;
+        Ok(walked.into_iter().collect())
     }
 }
 

@@ -11,15 +11,18 @@ mod check;
 mod checks;
 pub mod codemap;
 mod cx;
+pub mod history;
 mod ledger;
 mod manifests;
 mod plan;
+pub mod primer;
 mod registry;
 mod report;
 mod reviews;
 mod runners;
 mod scan;
 mod secrets;
+pub mod staged;
 #[cfg(test)]
 mod tests;
 mod tools;

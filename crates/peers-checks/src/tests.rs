@@ -5,12 +5,14 @@ mod bug_ledger;
 mod codemap;
 mod cx;
 mod history;
+mod kept;
 mod no_secrets;
 mod plan;
 mod self_review;
 mod shortcuts;
 mod skips;
 mod sources;
+mod staged;
 mod streak;
 mod suite;
 

@@ -1,8 +1,9 @@
 //! The map of a project's public surface, made of the committed tree.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, hash_map};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ use crate::layout::module_name;
 use crate::source::Source;
 use crate::symbol::Kind;
 
-/// The most that a digest holds, in bytes.
-pub const DIGEST_BYTES: usize = 25_000;
+/// The most that a digest holds, in bytes; with the line that says who made it that stays below 25,000.
+pub const DIGEST_BYTES: usize = 24_800;
 
 /// A file of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +57,13 @@ enum Outline {
     Unreadable(String),
 }
 
-/// Outlines by content, so that what did not change is not parsed again. Kept as JSON by the caller.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+/// Raise it when a pack answers otherwise than before: outlines of an earlier number are not used.
+const OUTLINES: u32 = 1;
+/// Texts that wait for a thread that parses.
+const WAITING: usize = 32;
+
+/// Outlines by content, so that what did not change is not parsed again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlines(HashMap<String, Outline>);
 
 impl Outlines {
@@ -72,51 +78,100 @@ impl Outlines {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// What [`Outlines::from_bytes`] reads.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Plain data: this cannot fail, and losing it costs the parsing of the files.
+        serde_json::to_vec(&(OUTLINES, env!("CARGO_PKG_VERSION"), &self.0)).unwrap_or_default()
+    }
+
+    /// What this version of the program wrote; anything else is nothing.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        match serde_json::from_slice::<(u32, String, HashMap<String, Outline>)>(bytes) {
+            Ok((OUTLINES, by, outlines)) if by == env!("CARGO_PKG_VERSION") => Self(outlines),
+            Ok(_) | Err(_) => Self::default(),
+        }
+    }
 }
 
-/// Makes the map of these files, on all processors. `read` gives the bytes of one of them; `known` are the outlines of
-/// before, and afterwards those of exactly these files. Also returns how many files had to be parsed.
+/// Makes the map of these files. `read` gives the bytes of one of them, and is called here while all processors parse;
+/// `known` are the outlines of before, and afterwards those of exactly these files. Also returns how many files were
+/// parsed.
 pub fn codemap(
     files: &[Listed],
     known: &mut Outlines,
-    read: &(dyn Fn(&Listed) -> Result<Vec<u8>, String> + Sync),
+    mut read: impl FnMut(&Listed) -> Result<Vec<u8>, String>,
 ) -> (CodeMap, usize) {
-    let missing: Vec<&Listed> = files.iter().filter(|file| !known.0.contains_key(&key(file))).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(file) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((key(file), outline(&file.path, read(file))));
-        }
-        done
-    };
-    let threads =
-        thread::available_parallelism().map_or(1, usize::from).min(missing.len().div_ceil(8)).max(1);
+    let mut wanted = HashSet::new();
+    let missing: Vec<(String, &Listed)> = files
+        .iter()
+        .map(|file| (key(file), file))
+        .filter(|(key, _)| !known.0.contains_key(key) && wanted.insert(key.clone()))
+        .collect();
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(missing.len());
+    let mut unread = HashMap::new();
     let found: Vec<_> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut found = work();
-        // A parser that panics would have on the other thread as well.
-        found.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
-        found
+        let (texts, waiting) = sync_channel(WAITING);
+        // Gone with the last of the threads, so that nothing waits for them in vain.
+        let waiting = Arc::new(Mutex::new(waiting));
+        let parsing: Vec<_> = (0..threads)
+            .map(|_| {
+                scope.spawn({
+                    let waiting = Arc::clone(&waiting);
+                    move || parse(&waiting)
+                })
+            })
+            .collect();
+        drop(waiting);
+        for (key, file) in missing {
+            match read(file) {
+                Ok(bytes) => {
+                    if texts.send((key, file.path.as_str(), bytes)).is_err() {
+                        break;
+                    }
+                }
+                Err(why) => drop(unread.insert(key, why)),
+            }
+        }
+        drop(texts);
+        parsing.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
     });
     let parsed = found.len();
     let mut before = std::mem::take(&mut known.0);
     before.extend(found);
     let mut map = CodeMap::default();
     for file in files {
-        let key = key(file);
-        // The second of two files with the same bytes finds what the first one left.
-        if let Some(outline) = before.remove(&key) {
-            known.0.insert(key.clone(), outline);
-        }
-        match known.0.get(&key) {
+        let outline = match known.0.entry(key(file)) {
+            hash_map::Entry::Occupied(known) => Some(known.into_mut()),
+            hash_map::Entry::Vacant(free) => before.remove(free.key()).map(|outline| free.insert(outline)),
+        };
+        match outline {
             Some(Outline::Read(symbols)) => map.add(file, symbols),
             Some(Outline::Unreadable(why)) => map.unreadable.push((file.path.clone(), why.clone())),
-            None => map.unreadable.push((file.path.clone(), "not read".to_owned())),
+            None => {
+                let why = unread.get(&key(file)).map_or("not read", String::as_str);
+                map.unreadable.push((file.path.clone(), why.to_owned()));
+            }
         }
     }
     map.entries.sort();
+    // A property and what sets it, one definition for each platform, `a.py` beside `a/__init__.py`.
+    map.entries.dedup_by(|later, first| later.id == first.id);
     (map, parsed)
+}
+
+type Text<'a> = (String, &'a str, Vec<u8>);
+
+/// Parses texts until no more come.
+fn parse(waiting: &Mutex<Receiver<Text<'_>>>) -> Vec<(String, Outline)> {
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let mut done = Vec::new();
+    while let Ok((key, path, bytes)) = next() {
+        done.push((key, outline(path, &bytes)));
+    }
+    done
 }
 
 /// The same bytes are another thing under another extension.
@@ -125,12 +180,8 @@ fn key(file: &Listed) -> String {
     format!("{}.{extension}", file.content)
 }
 
-fn outline(path: &str, bytes: Result<Vec<u8>, String>) -> Outline {
-    let bytes = match bytes {
-        Ok(bytes) => bytes,
-        Err(why) => return Outline::Unreadable(why),
-    };
-    match Source::parse(path, &bytes) {
+fn outline(path: &str, bytes: &[u8]) -> Outline {
+    match Source::parse(path, bytes) {
         Ok(source) => {
             let symbols = source.symbols().into_iter();
             let shown = symbols.filter(|symbol| symbol.public && symbol.kind != Kind::Value);
@@ -308,7 +359,7 @@ mod tests {
 
     /// The content of a file is its own text here.
     fn map(files: &[(&str, &str)], known: &mut Outlines) -> (CodeMap, usize) {
-        codemap(&listed(files), known, &|file| match file.content.as_str() {
+        codemap(&listed(files), known, |file| match file.content.as_str() {
             "gone" => Err("gone".to_owned()),
             text => Ok(text.as_bytes().to_vec()),
         })
@@ -329,7 +380,7 @@ mod tests {
         let files = [
             (
                 "src/pkg/a.py",
-                "def f(x, *y): pass\nclass A:\n    def m(self, z): pass\n    def _p(self): pass\nLIMIT = 3\n",
+                "def f(x, *y): pass\nclass A:\n    def m(self, z): pass\n    def _p(self): pass\nLIMIT = 3\nclass A:\n    def m(self): pass\n",
             ),
             ("pkg/b.go", "package b\nfunc Run(n int) {}\nfunc own() {}\n"),
             ("pkg/broken.py", "def f(:\n"),
@@ -337,7 +388,7 @@ mod tests {
         ];
         let mut known = Outlines::default();
         let (first, parsed) = map(&files, &mut known);
-        assert_eq!(parsed, 4);
+        assert_eq!(parsed, 3);
         let shown: Vec<String> = first
             .entries
             .iter()
@@ -370,8 +421,7 @@ mod tests {
                 ("pkg/c.py".to_owned(), "gone".to_owned()),
             ]
         );
-        let kept = serde_json::to_string(&known).unwrap();
-        let mut known: Outlines = serde_json::from_str(&kept).unwrap();
+        let mut known = Outlines::from_bytes(&known.to_bytes());
         assert_eq!(map(&files, &mut known), (first.clone(), 0));
         let (again, parsed) = map(&files[..2], &mut known);
         assert_eq!((again.entries, parsed, known.len()), (first.entries, 0, 2));

@@ -31,6 +31,12 @@ pub struct RunArgs {
     /// Stop once before the last phase of the mode begins; the next start goes on
     #[arg(long)]
     checkpoint: bool,
+    /// Do not describe the project in .peers/recon.md before the first turn
+    #[arg(long)]
+    without_recon: bool,
+    /// Do not write .peers/CODEMAP.yaml and .peers/codemap.md before the first turn
+    #[arg(long)]
+    no_codemap: bool,
     /// Complete without the adversarial turn
     #[arg(long)]
     without_post_convergence_skeptic: bool,
@@ -47,6 +53,8 @@ impl RunArgs {
             allow_no_gates,
             anyway,
             checkpoint,
+            without_recon,
+            no_codemap,
             without_post_convergence_skeptic,
         } = self;
         // The loop may begin in another directory than whoever typed this.
@@ -66,6 +74,8 @@ impl RunArgs {
             anyway: *anyway,
             no_skeptic: *without_post_convergence_skeptic,
             checkpoint: *checkpoint,
+            no_recon: *without_recon,
+            no_codemap: *no_codemap,
         }
     }
 }

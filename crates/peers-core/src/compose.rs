@@ -79,6 +79,7 @@ pub fn prepare(
         phase: phase_text(cfg, state, composing, &standing),
         work: composing.work.clone(),
         notes: facts.notes.clone(),
+        primers: facts.primers.clone(),
         skeptic: composing.skeptic,
         hybrid: cfg.comm == Comm::Hybrid,
         dry_run: state.rules.dry_run,

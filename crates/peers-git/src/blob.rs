@@ -103,6 +103,17 @@ impl Facts<'_> {
         read_capped(&odb, Oid::from_str(id).map_err(fail)?, id.as_bytes(), cap)
     }
 
+    /// How many bytes the content of this hash has.
+    ///
+    /// # Errors
+    /// [`GitError::Corrupt`] for one that is missing.
+    pub fn object_size(&self, id: &str) -> Result<u64, GitError> {
+        let fail = |source| objects::missing(format!("object {}", crate::error::clean(id, 64)), source);
+        let odb = objects::odb(self.repo)?;
+        let (size, _) = odb.read_header(Oid::from_str(id).map_err(fail)?).map_err(fail)?;
+        Ok(u64::try_from(size).unwrap_or(u64::MAX))
+    }
+
     /// Every leaf at `commit`, sorted by path.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use git2::Index;
 
+use crate::blob::TreeItem;
 use crate::error::{GitError, RepoError};
 use crate::files;
 use crate::repo::PeerRepo;
@@ -23,6 +24,8 @@ const MAX_TREES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 2_048;
 /// What is remembered of conflicts. Each name in it costs many times its bytes.
 const MAX_CONFLICTS: u64 = 16 << 20;
+/// Of an entry's flags those that say which side of a conflict it is.
+const STAGE: u16 = 0x3000;
 /// Bytes of the hash at the end, and of each in it.
 const HASH: u64 = 20;
 /// Fields of an entry before its flags.
@@ -47,16 +50,41 @@ impl PeerRepo {
         Ok(index)
     }
 
-    fn check_index(&self) -> Result<(), GitError> {
-        let path = self.git_dir().join("index");
-        if files::lstat(&path).map_err(|source| GitError::io(&path, source))?.is_none()
-            || is_bounded(&path).is_some()
-        {
-            return Ok(());
-        }
-        let found = "no index of git, or one that stands for more than can be read".to_owned();
-        Err(RepoError::Unsafe { path, found }.into())
+    /// The files that a commit of an index would have, sorted by path. `file` is the index, by default the
+    /// repository's own; without one there are no files. What is in conflict is left out.
+    ///
+    /// # Errors
+    /// [`GitError`] for an index that cannot be read.
+    pub fn staged(&self, file: Option<&Path>) -> Result<Vec<TreeItem>, GitError> {
+        let own = self.git_dir().join("index");
+        let path = file.unwrap_or(&own);
+        check(path)?;
+        let index = Index::open(path).map_err(|source| GitError::library("read the index", source))?;
+        let staged = index.iter().filter(|entry| entry.flags & STAGE == 0);
+        let mut files: Vec<TreeItem> = staged
+            .map(|entry| TreeItem {
+                path: String::from_utf8_lossy(&entry.path).into_owned(),
+                mode: entry.mode,
+                id: entry.id.to_string(),
+            })
+            .collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
     }
+
+    fn check_index(&self) -> Result<(), GitError> {
+        check(&self.git_dir().join("index"))
+    }
+}
+
+fn check(path: &Path) -> Result<(), GitError> {
+    if files::lstat(path).map_err(|source| GitError::io(path, source))?.is_none()
+        || is_bounded(path).is_some()
+    {
+        return Ok(());
+    }
+    let found = "no index of git, or one that stands for more than can be read".to_owned();
+    Err(RepoError::Unsafe { path: path.to_owned(), found }.into())
 }
 
 /// Nothing for an index that cannot be read, or would cost too much.

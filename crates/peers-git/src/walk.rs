@@ -1,6 +1,6 @@
 //! Commits in a range.
 
-use git2::Sort;
+use git2::{Oid, Sort};
 use peers_model::CommitId;
 
 use crate::control::ControlDir;
@@ -33,6 +33,46 @@ impl Facts<'_> {
         to: &CommitId,
         limit: usize,
     ) -> Result<Vec<CommitFact>, GitError> {
+        self.range(from, to, limit)?.into_iter().map(|oid| self.commit_fact(oid)).collect()
+    }
+
+    /// How many commits [`Facts::walk`] would return, and those of them whose message is `wanted`.
+    ///
+    /// # Errors
+    /// As [`Facts::walk`].
+    pub fn walk_where(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+        limit: usize,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(usize, Vec<CommitFact>), GitError> {
+        let oids = self.range(from, to, limit)?;
+        let mut found = Vec::new();
+        for oid in &oids {
+            let commit = self.repo.find_commit(*oid);
+            let commit = commit.map_err(|source| GitError::library(format!("commit {oid}"), source))?;
+            if wanted(&String::from_utf8_lossy(commit.message_bytes())) {
+                found.push(self.commit_fact(*oid)?);
+            }
+        }
+        Ok((oids.len(), found))
+    }
+
+    /// The ids of the commits that [`Facts::walk`] would return.
+    ///
+    /// # Errors
+    /// As [`Facts::walk`].
+    pub fn walk_ids(
+        &self,
+        from: Option<&CommitId>,
+        to: &CommitId,
+        limit: usize,
+    ) -> Result<Vec<CommitId>, GitError> {
+        Ok(self.range(from, to, limit)?.into_iter().map(crate::ids::commit_id).collect())
+    }
+
+    fn range(&self, from: Option<&CommitId>, to: &CommitId, limit: usize) -> Result<Vec<Oid>, GitError> {
         let fail = |source| GitError::library(format!("walk the history of {}", to.short()), source);
         let to_oid = self.commit_oid(to)?;
         let mut walk = self.repo.revwalk().map_err(fail)?;
@@ -51,7 +91,8 @@ impl Facts<'_> {
             }
             oids.push(oid.map_err(fail)?);
         }
-        oids.into_iter().rev().map(|oid| self.commit_fact(oid)).collect()
+        oids.reverse();
+        Ok(oids)
     }
 }
 

@@ -15,6 +15,8 @@ pub const JOURNAL_LINE: u64 = 8 * MIB;
 pub const JOURNAL_SEGMENT: u64 = 64 * MIB;
 /// Single small files of the trusted store, authentication files.
 pub const STORE_FILE: u64 = MIB;
+/// What is kept in the trusted store so that it need not be measured again.
+pub const STORE_CACHE: u64 = 64 * MIB;
 /// A hybrid message.
 pub const MESSAGE: u64 = 64 * KIB;
 /// Commit message as far as claims are read from it.

@@ -40,6 +40,12 @@ pub struct RunRequest {
     /// Stop once before the last phase begins.
     #[serde(skip_serializing_if = "is_off")]
     pub checkpoint: bool,
+    /// Do not write `.peers/recon.md`.
+    #[serde(skip_serializing_if = "is_off")]
+    pub no_recon: bool,
+    /// Do not write `.peers/CODEMAP.yaml` and `.peers/codemap.md`.
+    #[serde(skip_serializing_if = "is_off")]
+    pub no_codemap: bool,
 }
 
 /// Where a linked worktree is made.
@@ -78,6 +84,8 @@ impl RunRequest {
             anyway,
             no_skeptic,
             checkpoint,
+            no_recon,
+            no_codemap,
         } = self;
         let worktree = worktree.as_ref().map(|worktree| match worktree {
             Worktree::Default => "--worktree".to_owned(),
@@ -94,6 +102,8 @@ impl RunRequest {
             flag(anyway, "--anyway"),
             flag(no_skeptic, "--without-post-convergence-skeptic"),
             flag(checkpoint, "--checkpoint"),
+            flag(no_recon, "--without-recon"),
+            flag(no_codemap, "--no-codemap"),
         ];
         std::iter::once("run".to_owned()).chain(words.into_iter().flatten()).collect()
     }
@@ -116,6 +126,8 @@ mod tests {
             anyway: true,
             no_skeptic: true,
             checkpoint: true,
+            no_recon: true,
+            no_codemap: true,
         };
         let text = serde_json::to_string(&asked).unwrap();
         assert_eq!(serde_json::from_str::<RunRequest>(&text).unwrap(), asked);

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Some("__spawn") => peers_sys::stub::main(args),
         Some("__acp") => peers_acp::main(args),
         Some("__measure") => peers_run::measure::main(io::stdin(), io::stdout()),
+        Some("__primer") => peers_run::primer::main(args),
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),
@@ -83,6 +84,8 @@ fn run(mut args: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
             None if arg == "--dry-run" => request.dry_run = true,
             None if arg == "--trial" => request.anyway = false,
             None if arg == "--worktree" => request.worktree = Some(Worktree::Default),
+            None if arg == "--no-codemap" => request.no_codemap = true,
+            None if arg == "--without-recon" => request.no_recon = true,
             None if arg == "--no-skeptic" => request.no_skeptic = true,
             _ => return ExitCode::from(2),
         }

@@ -31,7 +31,8 @@ use peers_git::{
 use peers_model::record::CorrectionPlanned;
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, PeerName, RunId, TickNo, Timestamp, TreeId};
-use peers_store::Authors;
+use peers_store::history::History;
+use peers_store::{Authors, FsDisk};
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::error::chain;
 
@@ -39,7 +40,6 @@ use crate::measure::Measurer;
 use crate::outward;
 use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, Scopes};
 use gates::BeforeGates;
-use past::Candidate;
 use putback::Stored;
 use stopped::unimportable;
 use turn::{TURN_FILE, TurnMark};
@@ -89,7 +89,10 @@ pub struct GitRepo {
     /// The work tree when gates began to run, and the commit that HEAD named.
     before_gates: Option<BeforeGates>,
     scopes: BTreeMap<(CommitId, GoalId), String>,
-    ledger: Option<(CommitId, Vec<Candidate>)>,
+    history: Option<History>,
+    /// Where it is kept, and how many commits it had then.
+    kept: Option<FsDisk>,
+    kept_commits: usize,
     /// At this commit the work tree was clean when it was last looked at.
     clean_at: Option<CommitId>,
     /// Commits behind the values of references.
@@ -124,6 +127,8 @@ pub struct GitRepoParts {
     pub tests: TestPaths,
     /// What measures changes of tests.
     pub measurer: Measurer,
+    /// The trusted store, for a loop: there it keeps what is long to read.
+    pub kept: Option<FsDisk>,
 }
 
 fn failure(error: GitError) -> RepoFailure {
@@ -185,7 +190,8 @@ impl GitRepo {
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
-        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, measurer } = parts;
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, measurer, mut kept } = parts;
+        let history = kept.as_mut().and_then(History::read);
         let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));
         if let Some(mark) = &mut turn {
@@ -206,7 +212,9 @@ impl GitRepo {
             gates: None,
             before_gates: None,
             scopes: BTreeMap::new(),
-            ledger: None,
+            kept_commits: history.as_ref().map_or(0, |history| history.commits),
+            history,
+            kept,
             clean_at: None,
             peeled: HashMap::new(),
             told: BTreeSet::new(),

@@ -37,9 +37,9 @@ const FILES: [&str; 16] = [
     layout::peers::VERIFY,
     "secrets-allowlist",
     "modes-applied.txt",
-    "recon.md",
-    "codemap.md",
-    "CODEMAP.yaml",
+    layout::peers::RECON,
+    layout::peers::CODEMAP,
+    layout::peers::CODEMAP_DIGEST,
     "PLAN.original.md",
     "awaiting_user",
     "hooks/README.md",
@@ -58,8 +58,14 @@ const DIRS: [&str; 10] = [
     "contracts",
 ];
 /// What operators and controllers may write while a loop runs, and what has its own guard.
-const FREE: [&str; 5] =
-    [layout::store::COMMANDS, layout::store::EDITS, "git", layout::store::RUN_LOCK, "op.lock"];
+const FREE: [&str; 6] = [
+    layout::store::COMMANDS,
+    layout::store::EDITS,
+    layout::store::OUTLINES,
+    "git",
+    layout::store::RUN_LOCK,
+    "op.lock",
+];
 /// Most names in one directory, and directories below each other.
 const NAMES: usize = 20_000;
 const DEPTH: usize = 8;

@@ -20,6 +20,7 @@ mod notes;
 pub mod outward;
 pub mod perform;
 pub mod ports;
+pub mod primer;
 pub mod procs;
 pub mod pulse;
 pub mod stopping;

@@ -146,7 +146,7 @@ impl<W: World> Engine<W> {
         }
     }
 
-    fn tell(&mut self, notice: &Notice) {
+    pub(crate) fn tell(&mut self, notice: &Notice) {
         let at = self.world.clock().now();
         let state = &self.machine.state;
         self.world.observer().notice(notice, state, at);

@@ -35,6 +35,10 @@ pub mod store {
     pub const TOOL_HOMES: &str = "tool-homes.json";
     /// How many bugs were open when a loop last looked.
     pub const BUGS: &str = "bugs.json";
+    /// What source files were seen to define, by content. No verdict rests on it.
+    pub const OUTLINES: &str = "outlines.json";
+    /// What commits say about bugs, up to one of them.
+    pub const LEDGER: &str = "ledger.json";
     /// The run lock.
     pub const RUN_LOCK: &str = "run.lock";
     /// Held while a controller starts, stops or removes.
@@ -81,6 +85,12 @@ pub mod peers {
     pub const PLAN_ORIGINAL: &str = "PLAN.original.md";
     /// Copies of the frozen commands and files, for readers.
     pub const CONTRACTS: &str = "contracts";
+    /// A project at first sight, its public names, and the same in short, for peers to read.
+    pub const RECON: &str = "recon.md";
+    /// See [`RECON`].
+    pub const CODEMAP: &str = "CODEMAP.yaml";
+    /// See [`RECON`].
+    pub const CODEMAP_DIGEST: &str = "codemap.md";
     /// What editors complete the operator's files from.
     pub const SCHEMA: &str = "schema";
 

@@ -12,6 +12,7 @@ pub mod commands;
 pub mod contracts;
 pub mod disk;
 pub mod fsdisk;
+pub mod history;
 pub mod journal;
 mod json;
 pub mod layout;

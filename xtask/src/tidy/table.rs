@@ -204,6 +204,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-tools",
             "peers-sys",
             "peers-git",
+            "peers-sandbox",
             "peers-store",
             "peers-checks",
             "peers-modes",

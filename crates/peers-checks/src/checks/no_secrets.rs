@@ -200,7 +200,7 @@ impl Found<'_> {
 }
 
 /// What names a secret in the list of those that are allowed: a digest, so that the list holds none of them.
-fn key(label: &str, matched: &[u8]) -> String {
+pub(crate) fn key(label: &str, matched: &[u8]) -> String {
     let mut text = label.as_bytes().to_vec();
     text.extend(matched);
     digest::sha256_hex(&text)

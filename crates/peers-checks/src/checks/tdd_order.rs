@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use peers_core::bugs::Bug;
+use peers_core::classify_path::PathKind;
 use peers_model::CommitId;
 use peers_model::check::{self, Args};
 
@@ -11,9 +12,9 @@ use crate::bug_hunt;
 use crate::check::Check;
 use crate::checks::suite::limit;
 use crate::cx::{CheckCx, CouldNot};
-use crate::ledger;
 use crate::report::{Finding, Report, Verdict};
 use crate::runners::{Answer, Suite, Told, leaf};
+use crate::{history, ledger};
 
 pub(crate) const CHECK: Check = Check {
     name: check::TDD_ORDER.name,
@@ -111,11 +112,12 @@ impl Suites<'_> {
         let facts = self.cx.facts()?;
         let fail = |e| CouldNot::git("read the commit of a reproducer", &e);
         let commit = facts.commit(reproducer).map_err(fail)?;
-        let touched = ledger::touched(self.cx.tests(), &facts, &commit)?;
+        let touched = history::touched(&facts, &commit).map_err(fail)?;
         let mut texts = Vec::new();
-        for path in touched.into_iter().filter(|path| path.tests) {
+        let tests = self.cx.tests();
+        for path in touched.into_iter().filter(|path| tests.classify(path) == PathKind::Test) {
             // One that it removed shows nothing.
-            if let Some(blob) = facts.read_blob(reproducer, &path.path, TEST).map_err(fail)? {
+            if let Some(blob) = facts.read_blob(reproducer, &path, TEST).map_err(fail)? {
                 texts.push(String::from_utf8_lossy(&blob.bytes).into_owned());
             }
         }

@@ -2,8 +2,8 @@
 
 use super::World;
 use crate::Verdict::{Fail, Pass};
-use crate::codemap::{AGENTS, MAP, agents, refresh};
-use crate::{Outcome, Verdict};
+use crate::codemap::{AGENTS, MAP, Outlines, Refreshed, agents, refresh};
+use crate::{CouldNot, Outcome, Verdict};
 
 const SUMMARY: &str = "Adds two prices and rounds the sum to cents";
 
@@ -24,11 +24,15 @@ const SOURCES: [(&str, &str, &str); 5] = [
     ),
 ];
 
+fn refreshed(world: &World, before: Option<&str>) -> Result<Refreshed, CouldNot> {
+    refresh(&world.cx(), before, &mut Outlines::default())
+}
+
 /// A project with a source and a map that is true and has summaries.
 fn mapped(path: &str, text: &str) -> (World, String) {
     let world = World::new();
     world.commit("source", &[(path, text)]);
-    let made = refresh(&world.cx(), None).unwrap();
+    let made = refreshed(&world, None).unwrap();
     assert!(made.unreadable.is_empty() && made.blank == made.entries, "{made:?}");
     let map = made.text.replace("summary: \"\"", &format!("summary: \"{SUMMARY}\""));
     world.commit("map", &[(MAP, &map)]);
@@ -64,7 +68,7 @@ fn row_34_each_entry_is_there_of_its_kind_in_its_file_at_its_line() {
         // What moved is put right, and its summary stays.
         world.commit("wrong", &[(MAP, &map.replace("line: 3", "line: 7").replace("line: 1", "line: 9"))]);
         let text = std::fs::read_to_string(world.work.join(MAP)).unwrap();
-        let again = refresh(&world.cx(), Some(&text)).unwrap();
+        let again = refreshed(&world, Some(&text)).unwrap();
         assert_eq!((again.text.as_str(), again.blank, again.stale.len()), (map.as_str(), 0, 0), "{path}");
     }
 }
@@ -93,7 +97,7 @@ fn row_35_parameters_agree_and_nothing_public_is_left_out() {
     }
     let (world, map) = mapped(SOURCES[0].0, SOURCES[0].1);
     world.commit("more", &[(SOURCES[0].0, "def total(a, c):\n    return a\n")]);
-    assert_eq!(refresh(&world.cx(), Some(&map)).unwrap().stale, ["shop.price.total"]);
+    assert_eq!(refreshed(&world, Some(&map)).unwrap().stale, ["shop.price.total"]);
 }
 
 #[test]
@@ -172,7 +176,7 @@ fn a_map_that_is_none_fails_and_never_passes_silently() {
         for check in ["codemap-grounded", "codemap-summaries", "agents-in-sync", "architecture-grounded"] {
             assert_eq!(verdict(&world, check), Fail, "{check} {bad:.40}");
         }
-        assert!(refresh(&world.cx(), Some(bad)).is_err(), "{bad:.40}");
+        assert!(refreshed(&world, Some(bad)).is_err(), "{bad:.40}");
     }
     std::fs::remove_file(world.work.join(MAP)).unwrap();
     std::os::unix::fs::symlink("a.txt", world.work.join(MAP)).unwrap();

@@ -10,6 +10,7 @@ use peers_console::cx::Cx;
 use peers_console::error::CommandError;
 use peers_model::command::Step;
 use peers_model::{exit, limits};
+use peers_run::primer;
 use peers_sys::SafeDir;
 use peers_sys::dir::FileError;
 use peers_sys::term;
@@ -70,12 +71,17 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut store = place.open_view_disk().ok();
     let asked = Asked { repo: place.work_dir(), control: None, head: None, base: None };
     let opened = CheckCx::open(asked, store.as_mut()).map_err(could_not)?;
-    let made = codemap::refresh(&opened, before.as_deref()).map_err(could_not)?;
+    let mut known = store.as_mut().map(primer::outlines).unwrap_or_default();
+    let files = known.len();
+    let made = codemap::refresh(&opened, before.as_deref(), &mut known).map_err(could_not)?;
+    if let Some(disk) = store.as_mut().filter(|_| made.parsed > 0 || known.len() != files) {
+        primer::keep_outlines(disk, &known);
+    }
     let changed = before.as_deref() != Some(made.text.as_str());
     if changed && !check {
         work.publish(MAP, made.text.as_bytes())?;
     }
-    let Refreshed { entries, blank, stale, unreadable, text: _ } = &made;
+    let Refreshed { entries, blank, stale, unreadable, text: _, parsed: _ } = &made;
     if json {
         let unreadable: Vec<&str> = unreadable.iter().map(|(path, _)| path.as_str()).collect();
         let body = json!({"file": MAP, "changed": changed, "written": changed && !check, "entries": entries,

@@ -11,6 +11,7 @@ mod doctor;
 mod fake_peer;
 mod gates;
 mod goals;
+mod hook;
 mod info;
 mod init;
 mod land;
@@ -123,6 +124,7 @@ enum Command {
     Gates(gates::Args),
     Codemap(codemap::Args),
     AgentsDoc(codemap::AgentsArgs),
+    Hook(hook::Args),
     Check(check::Args),
     Plan(plan::Args),
     BugHunt(bug_hunt::Args),
@@ -251,6 +253,7 @@ impl Command {
             Self::Gates(args) => gates::run(args, cx),
             Self::Codemap(args) => codemap::run(args, cx),
             Self::AgentsDoc(args) => codemap::agents(args, cx),
+            Self::Hook(args) => hook::run(args, cx),
             Self::Check(args) => check::run(args, cx),
             Self::Plan(args) => plan::run(args, cx),
             Self::BugHunt(args) => bug_hunt::run(args, cx),

@@ -201,6 +201,8 @@ pub struct ComposeFacts {
     pub open_bugs: Vec<BugLine>,
     /// For who compares them: the notes of the implementer and of the reviewers, each with its author.
     pub notes: Vec<(PeerName, String)>,
+    /// Files of `.peers/` that tell of the project.
+    pub primers: Vec<&'static str>,
 }
 
 /// What a turn left behind.

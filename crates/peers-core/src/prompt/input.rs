@@ -54,6 +54,8 @@ pub struct PromptInput {
     pub work: Option<StepWork>,
     /// Notes about that step, each with its author.
     pub notes: Vec<(PeerName, String)>,
+    /// Files of `.peers/` that tell of the project, by name.
+    pub primers: Vec<&'static str>,
     /// This is a skeptic turn.
     pub skeptic: bool,
     /// Peers may leave messages (`comm: hybrid`).

@@ -24,6 +24,7 @@ const ROLE_RECOVERY: &str = template!("role-recovery.md");
 const ROLE_WITNESS: &str = template!("role-witness.md");
 const ROLE_DEBATER: &str = template!("role-debater.md");
 const DRY_RUN: &str = template!("dry-run.md");
+const PRIMERS: &str = template!("primers.md");
 const STEP_IMPLEMENT: &str = template!("step-implement.md");
 const STEP_REVIEW: &str = template!("step-review.md");
 const STEP_COMPARE: &str = template!("step-compare.md");
@@ -33,7 +34,7 @@ const ROSTER_SHOWN: usize = 12;
 
 /// The instruction blocks in order, by name.
 pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
-    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, work, .. } = input;
+    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, work, primers, .. } = input;
     let exception = if *hybrid { ", except your own message box" } else { "" };
     let fill = |text: &str| {
         text.replace("{me}", me.as_str())
@@ -51,6 +52,10 @@ pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
     }
     if *hybrid {
         blocks.push(("hybrid", fill(HYBRID)));
+    }
+    if !primers.is_empty() {
+        let names: Vec<String> = primers.iter().map(|name| format!("`.peers/{name}`")).collect();
+        blocks.push(("primers", PRIMERS.replace("{files}", &names.join(", "))));
     }
     let role_text = match role {
         Role::Default => None,

@@ -46,6 +46,7 @@ fn input() -> PromptInput {
         phase: None,
         work: None,
         notes: Vec::new(),
+        primers: Vec::new(),
         skeptic: false,
         hybrid: false,
         dry_run: false,

@@ -475,6 +475,7 @@ impl Bench {
             last_handoff,
             open_bugs: Vec::new(),
             notes: Vec::new(),
+            primers: Vec::new(),
         }))
     }
 

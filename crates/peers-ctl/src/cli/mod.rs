@@ -73,6 +73,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "gates",
     "codemap",
     "agents-doc",
+    "hook",
     "check",
     "plan",
     "bug-hunt",

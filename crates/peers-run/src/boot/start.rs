@@ -44,6 +44,7 @@ use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
 use crate::measure::Measurer;
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
+use crate::primer::Making;
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
 
 /// Bytes kept free for the last record on a full disk.
@@ -315,6 +316,7 @@ impl Ground {
         if theirs {
             cfg.uncommitted = changes.iter().map(|path| term::inline(path)).collect();
         }
+        let began_at = head.commit.clone();
         let branch = head.branch.map(|b| b.strip_prefix("refs/heads/").unwrap_or(&b).to_owned());
         let last = store.state().run.as_ref().map(|run| run.id.clone());
         let last = records.iter().find(|record| Some(&record.run_id) == last.as_ref());
@@ -369,6 +371,17 @@ impl Ground {
             None => peers_sys::env::running_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         };
         let measurer = Measurer::new(stub.clone(), bin.clone());
+        let making = Making {
+            stub: stub.clone(),
+            program: bin.clone(),
+            control: place.control_git_path(),
+            store: place.store_dir().to_owned(),
+            head: began_at,
+            roots: loaded.config.checks.layout.clone(),
+        };
+        let mut primers = FsDisk::new(store_dir.try_clone()?, Some(peers_dir.try_clone()?));
+        // What a turn that was cut short committed is not known yet.
+        let is_known = control.facts().has(&making.head);
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
             project: place.id().clone(),
@@ -436,6 +449,7 @@ impl Ground {
             base,
             tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
             measurer,
+            kept: Some(FsDisk::new(store_dir.try_clone()?, None)),
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {
@@ -452,6 +466,9 @@ impl Ground {
         engine.start()?;
         if let Some(ready) = handover.and_then(|handover| handover.ready.take()) {
             ready.ready();
+        }
+        if is_known && let Some(why) = making.refresh(&options.request, &mut primers) {
+            engine.tell(&Notice::Warning(why));
         }
         let reason = drive::drive(&mut engine, &mut arriving, &mut signals).await;
         engine.record_late();

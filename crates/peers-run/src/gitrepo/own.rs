@@ -70,7 +70,7 @@ impl GitRepo {
             tracing::warn!(text, "our own repository was mended");
         }
         // The caches are about what was there.
-        self.ledger = None;
+        self.history = None;
         self.clean_at = None;
         Ok(remade.is_some() || counted || done.restored > 0)
     }

@@ -1,5 +1,6 @@
 //! What history says: changes and what they weaken, claims about bugs, the newest handoff.
 
+use peers_checks::history;
 use peers_code::{ChangedFile, Side};
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
 use peers_core::cheat::{FileDiff, TurnDiff};
@@ -7,10 +8,10 @@ use peers_core::classify_path::{PathKind, classify};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
 use peers_git::{GitError, PathChange};
-use peers_model::bug::BugClaims;
 use peers_model::claim::CommitClaims;
-use peers_model::{CommitId, Timestamp, TreeId};
+use peers_model::{CommitId, TreeId};
 use peers_store::Authors;
+use peers_store::history::{Claiming, History};
 
 use super::GitRepo;
 use super::putback::{Stored, shown, text};
@@ -24,13 +25,8 @@ const TEXTS_CAP: usize = 32 * 1024 * 1024;
 /// Git's mode of a submodule.
 const SUBMODULE: u32 = 0o160_000;
 
-/// A commit that may claim something about bugs.
-pub(super) struct Candidate {
-    id: CommitId,
-    time: Timestamp,
-    message: String,
-    paths: Vec<PathTouched>,
-}
+/// New commits after which what is known of the history is kept anew.
+const UNKEPT: usize = 100;
 
 impl GitRepo {
     /// What changed between work trees, pair by pair. All are measured at once.
@@ -104,44 +100,20 @@ impl GitRepo {
         Ok((diff, asked))
     }
 
-    fn candidates(&mut self) -> Result<(), RepoFailure> {
-        let peer = self.open()?;
-        let head = peer.facts().head()?.commit;
-        let cached = self.ledger.take();
-        let (from, mut list) = match cached {
-            Some((at, list)) if at == head => {
-                self.ledger = Some((at, list));
-                return Ok(());
-            }
-            Some((at, list)) if self.control.facts().is_ancestor(&at, &head).unwrap_or(false) => {
-                (Some(at), list)
-            }
-            _ => (self.base.clone(), Vec::new()),
-        };
+    fn history(&mut self) -> Result<&History, RepoFailure> {
+        let head = self.open()?.facts().head()?.commit;
         let facts = self.control.facts();
-        let from = from.filter(|f| facts.has(f));
-        for fact in facts.walk(from.as_ref(), &head, peers_git::WALK_CAP)? {
-            if !BugClaims::may_be_in(&fact.message) {
-                continue;
+        let base = self.base.as_ref().filter(|base| facts.has(base));
+        let history = history::read(&facts, base, &head, self.history.take())?;
+        if let Some(disk) = &mut self.kept
+            && history.commits.abs_diff(self.kept_commits) > UNKEPT
+        {
+            self.kept_commits = history.commits;
+            if let Err(error) = history.write(disk) {
+                tracing::warn!(%error, "what commits say about bugs was not kept");
             }
-            let before = fact.parents.first().and_then(|p| facts.tree_of(p).ok());
-            let paths = match before {
-                // A commit that touches more than can be listed proves nothing about any of it.
-                Some(before) => match facts.diff_trees(&before, &fact.tree) {
-                    Err(GitError::TooLarge { .. }) => Vec::new(),
-                    paths => paths?,
-                },
-                None => Vec::new(),
-            };
-            list.push(Candidate {
-                id: fact.id,
-                time: fact.time,
-                message: fact.message,
-                paths: paths.into_iter().map(|p| PathTouched::among(&self.tests, p.path)).collect(),
-            });
         }
-        self.ledger = Some((head, list));
-        Ok(())
+        Ok(self.history.insert(history))
     }
 
     pub(super) fn since(&self, from: &CommitId) -> Result<Vec<(CommitId, String)>, RepoFailure> {
@@ -157,19 +129,16 @@ impl GitRepo {
     }
 
     pub(super) fn bug_ledger(&mut self, authors: &Authors) -> Result<Vec<LedgerCommit>, RepoFailure> {
-        self.candidates()?;
-        let list = self.ledger.as_ref().map(|(_, list)| list.as_slice()).unwrap_or_default();
-        Ok(list
-            .iter()
-            .map(|c| LedgerCommit {
-                id: c.id.clone(),
-                author: ledger_author(authors, &c.id),
-                time: c.time,
-                message: c.message.clone(),
-                paths: c.paths.clone(),
-                voided: authors.is_voided(&c.id),
-            })
-            .collect())
+        let history = self.history()?.clone();
+        let commit = |Claiming { id, time, message, paths }: Claiming| LedgerCommit {
+            author: ledger_author(authors, &id),
+            voided: authors.is_voided(&id),
+            paths: paths.into_iter().map(|path| PathTouched::among(&self.tests, path)).collect(),
+            id,
+            time,
+            message,
+        };
+        Ok(history.claiming.into_iter().map(commit).collect())
     }
 
     pub(super) fn handoff_of(&self, mark: &HandoffMark) -> Result<Option<LastHandoff>, RepoFailure> {

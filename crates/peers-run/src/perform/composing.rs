@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::messages;
 use crate::ports::{Repo, RepoFailure};
+use crate::primer;
 
 /// What the journal says.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +69,9 @@ pub fn facts<R: Repo, D: Disk>(
         _ => None,
     };
     let open_bugs = bug_lines(&ledger(repo, known)?);
-    Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs, notes: Vec::new() })
+    let notes = Vec::new();
+    let primers = primer::there(disk);
+    Ok(ComposeFacts { nonce, inbox, bookmarks, messages, last_handoff, open_bugs, notes, primers })
 }
 
 /// PLAN.md of a commit, where turns are given out by it and it is a plan.

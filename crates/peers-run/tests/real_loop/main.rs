@@ -29,6 +29,7 @@ mod nowhere;
 mod outcomes;
 mod own_copy;
 mod pid_one;
+mod primer;
 mod proof;
 mod protocol;
 mod signals;
