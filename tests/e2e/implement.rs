@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::modes::{agents, pasted};
+use crate::samples::{PYTHON, Sample, in_each_language};
 use crate::support::World;
 
-/// Steps of one Python file each, with tests in another.
-fn plan(steps: &[&str]) -> String {
+/// Steps of one file each, with tests in another.
+fn plan(of: &Sample, steps: &[&str]) -> String {
     let step = |(n, name): (usize, &&str)| {
-        format!("- [ ] [STEP-{}] Greet by {name}\n  - touches: shop/{name}.py, tests/test_{name}.py\n", n + 1)
+        let [(source, _), (test, _)] = of.greeting(name);
+        let registry = of.registry.map(|(path, _)| format!(", {path}")).unwrap_or_default();
+        format!("- [ ] [STEP-{}] Greet by {name}\n  - touches: {source}, {test}{registry}\n", n + 1)
     };
     let steps: String = steps.iter().enumerate().map(step).collect();
     format!(
@@ -17,20 +20,19 @@ fn plan(steps: &[&str]) -> String {
     )
 }
 
-/// A shop in Python whose acceptance test fails.
-fn shop() -> World {
-    let world = World::repo();
-    world.write("shop/__init__.py", "\"\"\"A shop.\"\"\"\n");
-    world
-        .write("tests/accept.sh", "grep -q 'def hello' shop/hello.py && grep -q 'def salve' shop/salve.py\n");
+/// A shop whose acceptance test fails.
+fn shop(of: &Sample) -> World {
+    let world = of.bare();
+    let [hello, salve] = ["hello", "salve"].map(|name| of.source(name));
+    world.write("tests/accept.sh", &format!("test -f {hello} && test -f {salve}\n"));
     world.commit("A shop");
     world
 }
 
 /// The shop with this plan.
-fn planned(steps: &[&str]) -> World {
-    let world = shop();
-    std::fs::write(world.path("plan.md"), plan(steps)).unwrap();
+fn planned(of: &Sample, steps: &[&str]) -> World {
+    let world = shop(of);
+    std::fs::write(world.path("plan.md"), plan(of, steps)).unwrap();
     world.peers(&["init", "--modes", "implement", "--plan", "../plan.md"]).exits(0);
     world
 }
@@ -82,21 +84,12 @@ fn phases(steps: usize) -> Vec<Value> {
 }
 
 /// The code of a step and its tests of three kinds, committed.
-fn code(name: &str) -> Vec<Value> {
-    let source = format!(
-        "\"\"\"Greets by {name}.\"\"\"\n\n\ndef {name}(who):\n    if not isinstance(who, str):\n        raise TypeError(who)\n    return \"{name} \" + who if who else \"{name}\"\n"
-    );
-    let test = format!(
-        "import unittest\n\nfrom shop.{name} import {name}\n\n\nclass Test{name}(unittest.TestCase):\n    \
-         def test_greets_by_name(self):\n        self.assertEqual({name}(\"Ann\"), \"{name} Ann\")\n\n    \
-         def test_empty_name_is_allowed(self):\n        self.assertEqual({name}(\"\"), \"{name}\")\n\n    \
-         def test_rejects_a_number(self):\n        with self.assertRaises(TypeError):\n            {name}(3)\n"
-    );
-    vec![
-        write(&format!("shop/{name}.py"), &source),
-        write(&format!("tests/test_{name}.py"), &test),
-        json!({"commit": format!("Greet by {name}")}),
-    ]
+fn code(of: &Sample, name: &str) -> Vec<Value> {
+    let mut steps: Vec<Value> = of.greeting(name).iter().map(|(path, text)| write(path, text)).collect();
+    let registry = of.registry.map(|(path, line)| (path, line.replace("{name}", name)));
+    steps.extend(registry.map(|(path, line)| json!({"write": {"path": path, "append": line}})));
+    steps.push(json!({"commit": format!("Greet by {name}")}));
+    steps
 }
 
 /// Marks a step in the plan.
@@ -105,9 +98,10 @@ fn mark(step: u32, from: &str, to: &str) -> Value {
 }
 
 /// The turn that checks a step off.
-fn compare(step: u32, name: &str, more: Vec<Value>) -> Value {
+fn compare(of: &Sample, step: u32, name: &str, more: Vec<Value>) -> Value {
+    let source = of.source(name);
     let named = format!(
-        "sha=$(git log --format=%h -1 -- shop/{name}.py) && sed -i \"s/ by {name}$/ by {name} ($sha)/\" PLAN.md && \
+        "sha=$(git log --format=%h -1 -- {source}) && sed -i \"s/ by {name}$/ by {name} ($sha)/\" PLAN.md && \
          sed -i \"/STEP-{step}/,/Tests/s/PENDING/$sha/\" DELIVERY.md"
     );
     let mut steps = vec![
@@ -155,7 +149,8 @@ fn asked() -> impl Iterator<Item = &'static str> {
 }
 
 /// What is done when every step is: the audit of whoever has none yet, and the reviews.
-fn rest() -> Value {
+fn rest(of: &Sample) -> Value {
+    let hello = of.source("hello");
     let mut steps = vec![json!({"when": {"file": "HONESTY_AUDIT.md", "steps": [
         {"shell": {"run": "grep -q '## {{peer}}' HONESTY_AUDIT.md || touch .git/audit-{{peer}}", "expect": 0}}]}})];
     steps.push(json!({"when": {"file": ".git/audit-{{peer}}", "steps": [
@@ -163,16 +158,17 @@ fn rest() -> Value {
     steps.extend(asked().map(|goal| {
         json!({"when": {"prompt": format!("`{goal}`"), "steps": [
             {"review": {"goal": goal, "pass": true, "notes": "Read from the first line to the last and tried with odd input.",
-                "checked": ["shop/hello.py:4 read and tried"]}}]}})
+                "checked": [format!("{hello}:4 read and tried")]}}]}})
     }));
     steps.push(json!({"handoff": "Look again"}));
     json!(steps)
 }
 
-fn skeptic() -> Value {
+fn skeptic(of: &Sample) -> Value {
+    let hello = of.source("hello");
     let excluded: Vec<String> =
         ["empty input", "huge input", "a number", "two calls at once", "a missing file"]
-            .map(|mode| format!("shop/hello.py: {mode}, tried"))
+            .map(|mode| format!("{hello}: {mode}, tried"))
             .into();
     on("# Skeptic turn", vec![json!({"skeptic": {"verdict": "clean", "excluded": excluded}})])
 }
@@ -194,10 +190,10 @@ fn concern(status: &str) -> String {
 }
 
 /// An honest pair.
-fn honest() -> Vec<Value> {
-    let mut turns = vec![skeptic()];
+fn honest(of: &Sample) -> Vec<Value> {
+    let mut turns = vec![skeptic(of)];
     turns.extend(phases(2));
-    let mut first = code("hello");
+    let mut first = code(of, "hello");
     first.extend([
         write("DELIVERY.md", &delivery(2)),
         write("CONCERNS.md", &concern("open")),
@@ -206,22 +202,28 @@ fn honest() -> Vec<Value> {
     ]);
     turns.push(on("# Your part: implement STEP-1", first));
     turns.push(review(1));
-    turns.push(compare(1, "hello", Vec::new()));
-    let mut second = code("salve");
+    turns.push(compare(of, 1, "hello", Vec::new()));
+    let mut second = code(of, "salve");
     second.extend([notes(2, "impl"), json!({"handoff": "Implement STEP-2"})]);
     turns.push(on("# Your part: implement STEP-2", second));
     turns.push(review(2));
-    let addressed = "sha=$(git log --format=%H -1 -- shop/salve.py) && sed -i \"s/^status: open/status: addressed (commit: $sha)/\" CONCERNS.md";
-    turns.push(compare(2, "salve", vec![shell(addressed), honesty()]));
-    turns.push(rest());
+    let salve = of.source("salve");
+    let addressed = format!(
+        "sha=$(git log --format=%H -1 -- {salve}) && sed -i \"s/^status: open/status: addressed (commit: $sha)/\" CONCERNS.md"
+    );
+    turns.push(compare(of, 2, "salve", vec![shell(&addressed), honesty()]));
+    turns.push(rest(of));
     turns
 }
 
-#[test]
-fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() {
-    let world = planned(&["hello", "salve"]);
+fn built(of: &Sample) {
+    let world = planned(of, &["hello", "salve"]);
     // Red for longer than that, if no step were checked off meanwhile.
-    scripts_with(&world, &honest(), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
+    scripts_with(&world, &honest(of), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
+    // The operator sees what the reviewer is about to be told, sealed notes and all.
+    world.peers(&["run", "--max-ticks", "5"]).out_has("Stopped: max_ticks");
+    let prompt = world.peers(&["prompt", "--full"]).exits(0);
+    prompt.out_has("What impl says of this step").out_has("What review says of this step");
     let done = world.peers(&["run"]);
     let ticks = world.records("tick");
     let told: Vec<String> = ticks
@@ -262,6 +264,8 @@ fn a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns() 
     world.peers(&["check", "blind-review"]).exits(0).out_has("not blind");
 }
 
+in_each_language!(a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns, built);
+
 /// The findings of a check, by text.
 fn refuses(world: &World, check: &str, found: &[&str]) {
     let done = world.peers(&["check", check]).exits(1);
@@ -272,10 +276,10 @@ fn refuses(world: &World, check: &str, found: &[&str]) {
 
 #[test]
 fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
-    let world = planned(&["hello", "salve", "hei", "ciao"]);
+    let world = planned(&PYTHON, &["hello", "salve", "hei", "ciao"]);
     let mut turns = phases(4);
-    let mut deed = code("hello");
-    deed.extend(code("salve"));
+    let mut deed = code(&PYTHON, "hello");
+    deed.extend(code(&PYTHON, "salve"));
     deed.extend([
         // Notes of the other one, in its box and in the repository.
         write(
@@ -330,9 +334,9 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
 
 #[test]
 fn a_review_that_the_author_puts_into_the_other_box_is_nobodys() {
-    let world = planned(&["hello", "salve"]);
+    let world = planned(&PYTHON, &["hello", "salve"]);
     let mut turns = phases(2);
-    let mut first = code("hello");
+    let mut first = code(&PYTHON, "hello");
     let planted =
         write(".peers/inbox/ann/notes/STEP-1/review.md", &"it is all very well done, indeed ".repeat(5));
     first.extend([planted, notes(1, "impl"), json!({"handoff": "Implement STEP-1"})]);
@@ -355,7 +359,7 @@ fn a_review_that_the_author_puts_into_the_other_box_is_nobodys() {
 
 #[test]
 fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
-    let world = planned(&["hello", "salve"]);
+    let world = planned(&PYTHON, &["hello", "salve"]);
     let mut turns = phases(2);
     turns[0] = on(
         "# Phase recon",
@@ -376,7 +380,7 @@ fn a_phase_without_its_artifact_stops_the_run_after_three_turns() {
 
 #[test]
 fn the_loop_stops_once_before_the_plan_is_begun_and_when_only_blocked_steps_are_open() {
-    let world = planned(&["hello"]);
+    let world = planned(&PYTHON, &["hello"]);
     let mut turns = phases(1);
     turns.push(on(
         "# Your part: implement STEP-1",
@@ -399,9 +403,9 @@ fn the_loop_stops_once_before_the_plan_is_begun_and_when_only_blocked_steps_are_
 
 #[test]
 fn every_command_of_the_page_about_a_plan_works_as_it_stands_there() {
-    let world = shop();
-    std::fs::write(world.at("plan.md"), plan(&["hello", "salve"])).unwrap();
+    let world = shop(&PYTHON);
+    std::fs::write(world.at("plan.md"), plan(&PYTHON, &["hello", "salve"])).unwrap();
     world.commit("A plan");
-    agents(&world, &json!(honest()), &json!(honest()));
+    agents(&world, &json!(honest(&PYTHON)), &json!(honest(&PYTHON)));
     pasted(&world, include_str!("../../docs/howto/implement-a-feature-from-a-plan.md"));
 }

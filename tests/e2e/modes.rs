@@ -2,27 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::samples::{PYTHON, Sample, in_each_language};
 use crate::support::{Ended, World, program};
-
-/// A project in Python that has a bug, a committed secret and a test that is skipped for no reason.
-fn flawed() -> World {
-    let world = World::repo();
-    world.write("shop/__init__.py", "");
-    world.write("shop/price.py", "def total(prices):\n    return sum(prices[1:])\n");
-    world.write("shop/login.py", &format!("{}\n", key()));
-    world.write(
-        "tests/test_price.py",
-        "import unittest\n\n\nclass TotalTest(unittest.TestCase):\n    @unittest.skip(\"later\")\n    def test_total(self):\n        self.assertEqual(3, 1 + 2)\n",
-    );
-    world.write("tests/run.sh", "test -f shop/price.py\n");
-    world.commit("A shop");
-    world
-}
-
-/// Not in one piece here, since it would be one in this repository too.
-fn key() -> String {
-    format!("KEY = \"-----BEGIN {} KEY-----\"", "PRIVATE")
-}
 
 fn script(world: &World, peer: &str, turns: &Value) {
     world.script(peer, &json!({"as": "plain", "after": "repeat", "turns": turns}).to_string());
@@ -50,19 +31,20 @@ fn skeptic(checked: &str) -> Value {
 }
 
 /// What an honest peer does about the flaws.
-fn mend() -> Value {
+fn mend(of: &Sample) -> Value {
+    let Sample { price, wrong, login, test, unskip, .. } = of;
     json!([
         {"bug_report": {"id": "BUG-first-price", "severity": "med", "title": "The first price is left out",
-            "description": "total([1, 2]) is 2, and 3 is expected: the slice begins at 1.", "location": "shop/price.py:2"}},
-        {"write": {"path": "tests/run.sh", "append": "! grep -q 'prices.1:' shop/price.py\n"}},
+            "description": "total([1, 2]) is 2, and 3 is expected: it begins at the second.", "location": format!("{price}:2")}},
+        {"write": {"path": "tests/run.sh", "append": format!("! grep -q '{wrong}' {price}\n")}},
         {"shell": {"run": "sh tests/run.sh", "expect": 1}},
         {"commit": {"subject": "Show that the first price is left out", "trailers": {"Bug-Reproduce": "BUG-first-price"}}},
-        {"write": {"path": "shop/price.py", "text": "def total(prices):\n    return sum(prices)\n"}},
+        {"write": {"path": price, "text": of.right_total}},
         {"shell": {"run": "sh tests/run.sh", "expect": 0}},
         {"bug_resolve": {"id": "BUG-first-price", "note": "All prices are added."}},
-        {"write": {"path": "shop/login.py", "text": "import os\n\n\ndef key():\n    return os.environ[\"SHOP_KEY\"]\n"}},
+        {"write": {"path": login, "text": of.asked_key}},
         {"commit": "Read the key from the environment"},
-        {"shell": {"run": "sed -i '/unittest.skip/d' tests/test_price.py", "expect": 0}},
+        {"shell": {"run": format!("sed -i '{unskip}' {test}"), "expect": 0}},
         {"handoff": "Run the test of the total again"},
     ])
 }
@@ -90,18 +72,17 @@ fn red(world: &World) -> Vec<String> {
 }
 
 /// An honest pair, of which the first does the work.
-fn honest(world: &World, goals: &[&str]) {
-    let reviews = reviews(goals, "shop/price.py");
-    script(world, "ann", &json!([skeptic("shop/price.py"), mend(), reviews]));
-    script(world, "ben", &json!([skeptic("shop/price.py"), reviews]));
+fn honest(world: &World, of: &Sample, goals: &[&str]) {
+    let (reviews, skeptic) = (reviews(goals, of.price), skeptic(of.price));
+    script(world, "ann", &json!([skeptic, mend(of), reviews]));
+    script(world, "ben", &json!([skeptic, reviews]));
     world.accept_config("");
 }
 
-#[test]
-fn an_audit_finds_and_mends_three_flaws_of_a_python_project_in_eight_turns() {
-    let world = flawed();
+fn audited(of: &Sample) {
+    let world = of.flawed();
     world.peers(&["init", "--modes", "audit", "--test", "sh tests/run.sh"]).exits(0);
-    honest(&world, &AUDIT);
+    honest(&world, of, &AUDIT);
     assert_eq!(red(&world), ["tests-no-unjustified-skip-or-fail", "no-secrets-committed"]);
     let ticks = complete(&world);
     assert!(ticks <= 8, "{ticks}");
@@ -109,11 +90,12 @@ fn an_audit_finds_and_mends_three_flaws_of_a_python_project_in_eight_turns() {
     assert_eq!(red(&world), Vec::<String>::new());
 }
 
-#[test]
-fn a_thorough_run_waits_for_three_clean_ticks_and_for_skeptics_of_its_own() {
-    let world = flawed();
+in_each_language!(an_audit_finds_and_mends_three_flaws_in_eight_turns, audited);
+
+fn thorough(of: &Sample) {
+    let world = of.flawed();
     world.peers(&["init", "--modes", "thorough", "--test", "sh tests/run.sh"]).exits(0);
-    honest(&world, &[&AUDIT[..], &["skeptic-pass", "aggressive-honesty"]].concat());
+    honest(&world, of, &[&AUDIT[..], &["skeptic-pass", "aggressive-honesty"]].concat());
     let ticks = complete(&world);
     assert!(ticks <= 12, "{ticks}");
     // The tick that filed the bug begins the streak anew, so three others follow before the skeptic.
@@ -124,25 +106,26 @@ fn a_thorough_run_waits_for_three_clean_ticks_and_for_skeptics_of_its_own() {
     assert!(status["loop"]["value"]["converge"]["clean_ticks"].as_u64().unwrap() >= 3, "{status}");
 }
 
+in_each_language!(a_thorough_run_waits_for_three_clean_ticks_and_for_skeptics_of_its_own, thorough);
+
 const DOCS: [&str; 2] = ["describe-skeptic-pass", "describe-tradeoff-honesty"];
 
 /// A document with these sections, in which each sentence stands once, or the same one again and again.
-fn document(sections: &[&str], padded: bool) -> String {
+fn document(sections: &[&str], price: &str, padded: bool) -> String {
     let mut text = "# Shop\n".to_owned();
     for section in sections {
         text.extend(["\n## ", section, "\n\n"]);
         for n in 0..8 {
             let of = if padded { "the shop".to_owned() } else { format!("point {n} of {section}") };
-            text.extend(["This says what holds for ", &of, " in shop/price.py.\n"]);
+            text.extend(["This says what holds for ", &of, " in ", price, ".\n"]);
         }
     }
     text
 }
 
 /// The turn that writes the documents.
-fn describe(padded: bool) -> Value {
-    let write =
-        |path: &str, sections: &[&str]| json!({"write": {"path": path, "text": document(sections, padded)}});
+fn describe(price: &str, padded: bool) -> Value {
+    let write = |path: &str, sections: &[&str]| json!({"write": {"path": path, "text": document(sections, price, padded)}});
     json!([
         write("SPEC.md", &["Threat Model", "Invariants", "API"]),
         write("ARCHITECTURE.md", &["Components", "Data Flow"]),
@@ -162,27 +145,28 @@ fn touch(peer: &str) -> Vec<Value> {
     steps
 }
 
-fn describing(padded: bool) -> World {
-    let world = flawed();
+fn describing(of: &Sample, padded: bool) -> World {
+    let world = of.flawed();
     world.peers(&["init", "--modes", "describe"]).exits(0);
     let (again, doubt) = (reviews(&DOCS, "SPEC.md"), skeptic("SPEC.md"));
-    script(&world, "ann", &json!([doubt, describe(padded), touch("ann"), again]));
+    script(&world, "ann", &json!([doubt, describe(of.price, padded), touch("ann"), again]));
     script(&world, "ben", &json!([doubt, touch("ben"), again]));
     world.accept_config("");
     world
 }
 
-#[test]
-fn three_documents_are_written_and_agreed_on_in_seven_turns() {
-    let world = describing(false);
+fn described(of: &Sample) {
+    let world = describing(of, false);
     let ticks = complete(&world);
     assert!(ticks <= 7, "{ticks}");
     world.read("DESIGN.md");
 }
 
+in_each_language!(three_documents_are_written_and_agreed_on_in_seven_turns, described);
+
 #[test]
 fn padded_documents_are_refused() {
-    let world = describing(true);
+    let world = describing(&PYTHON, true);
     world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
     assert_eq!(red(&world), ["description-files-present"]);
     world.peers(&["check", "docs-present"]).exits(1).out_has("stand there already");
@@ -191,10 +175,10 @@ fn padded_documents_are_refused() {
 const MAPS: [&str; 2] = ["summaries-cross-review", "architecture-cross-review"];
 
 /// The turn that makes the map, with this summary for each entry.
-fn map_the_shop(summary: &str) -> Value {
+fn map_the_shop(of: &Sample, summary: &str) -> Value {
+    let modules: Vec<String> = of.modules.iter().map(|module| format!("[[{module}]]")).collect();
     let peers = program().display().to_string();
-    let architecture =
-        "# Shop\n\n[[shop.price]] adds up what somebody buys, and [[shop.login]] knows who it is.\n";
+    let architecture = format!("# Shop\n\nWhat somebody buys is added up here: {}.\n", modules.join(", "));
     json!([
         {"shell": format!("'{peers}' codemap refresh && sed -i 's/summary: \"\"/summary: \"{summary}\"/' CODEMAP.yaml && '{peers}' agents-doc")},
         {"write": {"path": "ARCHITECTURE.md", "text": architecture}},
@@ -202,33 +186,34 @@ fn map_the_shop(summary: &str) -> Value {
     ])
 }
 
-fn mapping(summary: &str) -> World {
-    let world = flawed();
+fn mapping(of: &Sample, summary: &str) -> World {
+    let world = of.flawed();
     world.peers(&["init", "--modes", "document"]).exits(0);
     let (again, doubt) = (reviews(&MAPS, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
-    script(&world, "ann", &json!([doubt, map_the_shop(summary), again]));
+    script(&world, "ann", &json!([doubt, map_the_shop(of, summary), again]));
     script(&world, "ben", &json!([doubt, again]));
     world.accept_config("");
     world
 }
 
-#[test]
-fn a_map_is_made_and_agreed_on_in_seven_turns() {
-    let world = mapping("Says what this part of the shop does");
+fn mapped(of: &Sample) {
+    let world = mapping(of, "Says what this part of the shop does");
     let ticks = complete(&world);
     assert!(ticks <= 7, "{ticks}");
     world.peers(&["codemap", "refresh", "--check"]).exits(0).out_has("is up to date");
     world.peers(&["agents-doc", "--check", "--json"]).exits(0).json("peers.agents-doc/1");
     // Whoever changes the code has to change the map.
-    world.write("shop/price.py", "def total(prices, rate):\n    return sum(prices) * rate\n");
+    world.write(of.price, of.rated_total);
     world.commit("A rate");
     let json = world.peers(&["codemap", "refresh", "--check", "--json"]).exits(1).json("peers.codemap/1");
-    assert_eq!(json["stale"], json!(["shop.price.total"]));
+    assert_eq!(json["stale"], json!([of.total]));
 }
+
+in_each_language!(a_map_is_made_and_agreed_on_in_seven_turns, mapped);
 
 #[test]
 fn a_map_whose_summaries_say_nothing_is_refused() {
-    let world = mapping("TBD");
+    let world = mapping(&PYTHON, "TBD");
     world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
     assert_eq!(red(&world), ["codemap-summaries-complete"]);
 }
@@ -360,24 +345,24 @@ fn every_command_of_the_pages_about_audits_works_as_it_stands_there() {
         include_str!("../../docs/modes/audit-deep.md"),
         include_str!("../../docs/howto/audit-an-existing-application.md"),
     ] {
-        let world = flawed();
+        let world = PYTHON.flawed();
         let all = [&AUDIT[..], &["skeptic-pass", "aggressive-honesty"], &DEEP].concat();
-        let (reviews, skeptic) = (reviews(&all, "shop/price.py"), skeptic("shop/price.py"));
-        agents(&world, &json!([skeptic, mend(), reviews]), &json!([skeptic, reviews]));
+        let (reviews, skeptic) = (reviews(&all, PYTHON.price), skeptic(PYTHON.price));
+        agents(&world, &json!([skeptic, mend(&PYTHON), reviews]), &json!([skeptic, reviews]));
         pasted(&world, page);
     }
 }
 
 #[test]
 fn every_command_of_the_pages_about_documents_works_as_it_stands_there() {
-    let first = map_the_shop("Says what this part of the shop does");
+    let first = map_the_shop(&PYTHON, "Says what this part of the shop does");
     let (again, doubt) = (reviews(&MAPS, "CODEMAP.yaml"), skeptic("CODEMAP.yaml"));
-    let world = flawed();
+    let world = PYTHON.flawed();
     agents(&world, &json!([doubt, first, again]), &json!([doubt, again]));
     pasted(&world, include_str!("../../docs/modes/document.md"));
 
-    let world = flawed();
-    let (first, small, again) = (describe(false), touch, reviews(&DOCS, "SPEC.md"));
+    let world = PYTHON.flawed();
+    let (first, small, again) = (describe(PYTHON.price, false), touch, reviews(&DOCS, "SPEC.md"));
     let doubt = skeptic("SPEC.md");
     agents(&world, &json!([doubt, first, small("claude"), again]), &json!([doubt, small("codex"), again]));
     pasted(&world, include_str!("../../docs/modes/describe.md"));

@@ -19,13 +19,15 @@ use peers_git::{ControlDir, PeerRepo};
 use peers_model::goal::{Goal, GoalKind};
 use peers_model::outcome::Usage;
 use peers_model::record::Record;
+use peers_model::step::StepRole;
 use peers_model::{CommitId, GoalId, PeerName, RunId, RunRequest, TickNo, Tokens, Usd, exit};
 use peers_place::Place;
 use peers_place::anchor;
 use peers_run::boot::{self, BootError, Finding, Loaded, RunOptions};
 use peers_run::clock::SysClock;
 use peers_run::gitrepo::{GitRepo, GitRepoParts};
-use peers_run::perform::{Known, compose_facts, plan_at};
+use peers_run::measure::Measurer;
+use peers_run::perform::{Known, compose_facts, plan_at, sealed_notes};
 use peers_run::ports::{Clock as _, Repo as _, RepoFailure};
 use peers_store::{Authors, FsDisk, commands, project, runs, store};
 use peers_sys::env::Env;
@@ -163,8 +165,12 @@ pub fn next_prompt(
     facts.arrived.clear();
     let composing = Composing { facts, peer: peer.clone(), skeptic, work };
     let known = Known { state: &state, authors: &authors };
-    let more = compose_facts(&mut source, &mut disk, known, &peer, SysClock.nonce())
-        .map_err(|error| Finding::plain(exit::INVALID, chain(&error)))?;
+    let unread = |error: &dyn std::error::Error| Finding::plain(exit::INVALID, chain(error));
+    let mut more = compose_facts(&mut source, &mut disk, known, &peer, SysClock.nonce())
+        .map_err(|error| unread(&error))?;
+    if composing.work.as_ref().is_some_and(|work| work.role == StepRole::Compare) {
+        more.notes = sealed_notes(&mut disk, &state.course).map_err(|error| unread(&error))?;
+    }
     let prompt = compose::prepare(&cfg, &state, &composing, &more, now).prompt;
     let past = uses.get(&peer).map(Past::of).unwrap_or_default();
     Ok(Preview { tick: state.ticks.next(), peer, skeptic, prompt, next, owed, open, past })
@@ -342,6 +348,7 @@ fn source(
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
         kept: None,
+        measurer: Measurer::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.

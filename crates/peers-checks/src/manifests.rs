@@ -8,16 +8,20 @@ use serde_json::Value;
 const FOREIGN: [&str; 7] =
     ["node_modules", "vendor", "third_party", "target", "dist", "fixtures", "testdata"];
 
+/// Whether what lies in a directory is somebody else's.
+pub(crate) fn is_foreign(dir: &str) -> bool {
+    dir.split('/').any(|part| FOREIGN.contains(&part))
+}
+
 /// Whether a file declares dependencies.
 pub(crate) fn is_one(path: &str) -> bool {
-    let mut parts: Vec<&str> = path.split('/').collect();
-    let name = parts.pop().unwrap_or_default();
+    let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     let known = matches!(name, "pyproject.toml" | "package.json" | "Cargo.toml" | "go.mod")
         || name
             .strip_prefix("requirements")
             .and_then(|rest| rest.rsplit_once('.'))
             .is_some_and(|(_, end)| end == "txt");
-    known && !parts.iter().any(|part| FOREIGN.contains(part))
+    known && !is_foreign(dir)
 }
 
 /// A name as the registries compare it.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use peers_code::{MAX_BYTES, Source, is_source, is_test};
+use peers_code::{MAX_BYTES, Source, Unreadable, is_source, is_test};
 use peers_model::CommitId;
 
 use crate::cx::{CheckCx, CouldNot};
@@ -76,12 +76,21 @@ pub(crate) fn scan_at<T: Send>(
         held += bytes.len();
         batch.push((file.path, bytes));
         if held > BATCH {
-            scan.take(&std::mem::take(&mut batch), ask);
+            scan.take(cx, &std::mem::take(&mut batch), ask);
             held = 0;
         }
     }
-    scan.take(&batch, ask);
+    scan.take(cx, &batch, ask);
     Ok(scan)
+}
+
+/// The file, where what does not fit the grammar was there at the base: then it is the grammar that does not know all
+/// of the language, or nobody's doing of now. More of it is no excuse.
+fn as_before<'t>(cx: &CheckCx, path: &str, bytes: &'t [u8]) -> Option<Source<'t>> {
+    let old = cx.read_at(cx.base()?, path, MAX_BYTES).ok()?;
+    let old = Source::parse_loosely(path, &old).ok()?.errors();
+    let now = Source::parse_loosely(path, bytes).ok()?;
+    (now.errors() <= old).then_some(now)
 }
 
 /// Asks each item, on all processors. The answers are in the order of the items; one whose thread died has none.
@@ -116,15 +125,24 @@ pub(crate) fn ends_with_rs(path: &str) -> bool {
 }
 
 impl<T: Send> Scan<T> {
-    fn take(&mut self, batch: &[(String, Vec<u8>)], ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync)) {
+    fn take(
+        &mut self,
+        cx: &CheckCx,
+        batch: &[(String, Vec<u8>)],
+        ask: &(dyn Fn(&str, &Source<'_>) -> T + Sync),
+    ) {
         let answers =
             each(batch, &|(path, bytes)| Source::parse(path, bytes).map(|source| ask(path, &source)));
-        for ((path, _), answer) in batch.iter().zip(answers) {
+        for ((path, bytes), answer) in batch.iter().zip(answers) {
             let mut bad = |what: &str| {
                 self.unreadable.push(Finding::at(path, None, "unreadable", what, None));
             };
             match answer {
                 Some(Ok(answer)) => self.found.push((path.clone(), answer)),
+                Some(Err(Unreadable::Syntax(line))) => match as_before(cx, path, bytes) {
+                    Some(source) => self.found.push((path.clone(), ask(path, &source))),
+                    None => bad(&Unreadable::Syntax(line).to_string()),
+                },
                 Some(Err(why)) => bad(&why.to_string()),
                 None => bad("reading it failed"),
             }

@@ -366,6 +366,16 @@ mod tests {
     }
 
     #[test]
+    fn two_files_with_the_same_bytes_are_both_read() {
+        let files = [("a/__init__.py", ""), ("b/__init__.py", ""), ("c/__init__.py", "")];
+        let mut known = Outlines::default();
+        for parsed in [3, 0] {
+            let (map, now) = map(&files, &mut known);
+            assert_eq!((map.unreadable.len(), map.entries.len(), now), (0, 3, parsed));
+        }
+    }
+
+    #[test]
     fn a_map_has_the_public_names_of_each_file_and_what_did_not_change_is_not_parsed_again() {
         let files = [
             (

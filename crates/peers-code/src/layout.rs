@@ -38,14 +38,18 @@ pub fn is_test(path: &str) -> bool {
                 || dirs.any(|dir| dir == "tests" || dir == "test")
         }
         Language::JavaScript => {
-            let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-            let kind = stem.rsplit_once('.').map(|(_, kind)| kind);
-            matches!(kind, Some("test" | "spec"))
-                || dirs.any(|dir| matches!(dir, "__tests__" | "test" | "tests"))
+            names_test(name) || dirs.any(|dir| matches!(dir, "__tests__" | "test" | "tests"))
         }
         Language::Rust => dirs.any(|dir| dir == "tests"),
         Language::Go => name.ends_with("_test.go"),
     }
+}
+
+/// Whether a script is a test by its name alone: `a.test.ts`, `a.e2e-spec.ts`, `a.cy.js`.
+pub(crate) fn names_test(name: &str) -> bool {
+    const ENDS: [&str; 4] = ["-test", "-spec", "_test", "_spec"];
+    let mut words = name.rsplit('.').skip(1).collect::<Vec<_>>().into_iter().rev().skip(1);
+    words.any(|word| matches!(word, "test" | "spec" | "cy") || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 /// Whether a file is a source of the project, as far as its path tells: not a test, and not below a directory that
@@ -105,6 +109,9 @@ mod tests {
             ("src/a.ts", true, false),
             ("src/a.test.ts", false, true),
             ("src/__tests__/a.js", false, true),
+            ("src/a.e2e-spec.ts", false, true),
+            ("cypress/a.cy.js", false, true),
+            ("test.js", true, false),
             ("index.js", true, false),
             ("vite.config.ts", false, false),
             ("dist/a.js", false, false),

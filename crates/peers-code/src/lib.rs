@@ -7,14 +7,17 @@
 mod aside;
 mod codemap;
 mod facts;
+mod gaps;
 mod language;
 mod layout;
 mod mutate;
 mod packs;
 mod recon;
+mod setting;
 mod source;
 mod symbol;
 mod testing;
+mod weaken;
 
 pub use codemap::{CodeMap, DIGEST_BYTES, Entry, Listed, Outlines, codemap};
 pub use facts::{Comment, Idle, Import, Unfinished};
@@ -22,6 +25,8 @@ pub use language::{Language, UnknownLanguage};
 pub use layout::{is_source, is_test, module_name};
 pub use mutate::{Mutation, MutationKind};
 pub use recon::{DOCS, RECON_BYTES, TreeFile, recon};
+pub use setting::Setting;
 pub use source::{MAX_BYTES, Source, Unreadable};
 pub use symbol::{Kind, Symbol};
 pub use testing::{Skip, SkipKind, Test};
+pub use weaken::{ChangedFile, Inline, Side, Weaker, is_measured, weaker};

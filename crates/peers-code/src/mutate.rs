@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
+use crate::aside::attributes;
 use crate::language::Grammar;
 use crate::source::{Source, line, text_of};
 use crate::symbol::children;
@@ -126,11 +127,9 @@ fn is_logging(statement: Node<'_>, text: &str) -> bool {
 }
 
 /// Whether an attribute `#[cfg(test)]` stands before it.
-pub(crate) fn is_for_tests(item: Node<'_>, text: &str) -> bool {
-    let before = std::iter::successors(item.prev_named_sibling(), Node::prev_named_sibling);
-    let mut attributes = before.take_while(|node| node.kind() == "attribute_item");
-    attributes.any(|node| {
-        let code = text_of(node, text).replace(' ', "");
+fn is_for_tests(item: Node<'_>, text: &str) -> bool {
+    attributes(item, text).any(|attribute| {
+        let code = attribute.replace(' ', "");
         code.contains("cfg(test)") || code.contains("cfg(all(test,")
     })
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 
 use crate::facts::{Comment, Idle, Import, Unfinished};
+use crate::gaps::understood;
 use crate::language::{Grammar, Language};
 use crate::packs;
 use crate::symbol::Symbol;
@@ -58,10 +59,14 @@ impl<'t> Source<'t> {
     /// # Errors
     /// [`Unreadable`].
     pub fn parse(path: &str, bytes: &'t [u8]) -> Result<Self, Unreadable> {
-        let source = Self::parse_loosely(path, bytes)?;
-        match source.first_error() {
+        Self::parse_loosely(path, bytes)?.whole()
+    }
+
+    /// The same where there is no syntax error in it.
+    pub(crate) fn whole(self) -> Result<Self, Unreadable> {
+        match self.first_error() {
             Some(line) => Err(Unreadable::Syntax(line)),
-            None => Ok(source),
+            None => Ok(self),
         }
     }
 
@@ -78,13 +83,29 @@ impl<'t> Source<'t> {
             let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
             Unreadable::NotUtf8(good.split(|byte| *byte == b'\n').count())
         })?;
-        let tree = PARSER.with_borrow_mut(|parser| {
-            parser.set_language(&grammar.load()).ok()?;
-            parser.parse(text, None)
-        });
+        let parsed = |text: &str| {
+            PARSER.with_borrow_mut(|parser| {
+                parser.set_language(&grammar.load()).ok()?;
+                parser.parse(text, None)
+            })
+        };
         // Only a grammar of another ABI version or a parse that was cancelled ends without a tree.
-        let tree = tree.ok_or(Unreadable::Unknown)?;
-        Ok(Self { text, tree, grammar })
+        let tree = parsed(text).ok_or(Unreadable::Unknown)?;
+        let mut source = Self { text, tree, grammar };
+        if source.tree.root_node().has_error()
+            && let Some(tree) = understood(grammar, text).and_then(|text| parsed(&text))
+        {
+            source.tree = tree;
+        }
+        Ok(source)
+    }
+
+    /// How many places do not fit the grammar.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        let mut count = 0;
+        self.each(|node| count += usize::from(node.is_error() || node.is_missing()));
+        count
     }
 
     /// The language.
@@ -111,6 +132,14 @@ impl<'t> Source<'t> {
         let mut out = Tests::new(self.text);
         packs::of(self.grammar).tests(self.root(), &mut out);
         (out.found, out.skips)
+    }
+
+    /// Functions of the file that are no tests, and assert that something fails or give its failure back.
+    #[must_use]
+    pub fn helpers(&self) -> Vec<String> {
+        let mut out = Tests::new(self.text);
+        packs::of(self.grammar).tests(self.root(), &mut out);
+        out.helpers
     }
 
     /// The comments of the file; documentation strings of Python are none.
@@ -186,7 +215,7 @@ impl<'t> Source<'t> {
         walk(self.root(), &mut visit);
     }
 
-    fn root(&self) -> Node<'_> {
+    pub(crate) fn root(&self) -> Node<'_> {
         self.tree.root_node()
     }
 

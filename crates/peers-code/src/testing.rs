@@ -58,11 +58,13 @@ pub(crate) struct Tests<'t> {
     pub(crate) text: &'t str,
     pub(crate) found: Vec<Test>,
     pub(crate) skips: Vec<Skip>,
+    /// Functions that are no tests, and by which something is asserted to fail.
+    pub(crate) helpers: Vec<String>,
 }
 
 impl<'t> Tests<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), skips: Vec::new() }
+        Self { text, found: Vec::new(), skips: Vec::new(), helpers: Vec::new() }
     }
 
     pub(crate) fn of(&self, node: Node<'_>) -> &'t str {
@@ -86,13 +88,44 @@ impl<'t> Tests<'t> {
             let Some(found) = look(self, inner) else { return true };
             expects_error |= found != Assertion::Plain;
             if found != Assertion::Hint {
-                asserts.push(one_line(self.of(inner)));
+                asserts.push(self.stated(inner));
             }
             // What stands inside of an assertion is a part of it.
             found == Assertion::Hint
         });
         let (line, end) = (line(node), node.end_position().row + 1);
         self.found.push(Test { path, line, end, body: body.byte_range(), asserts, expects_error });
+    }
+
+    /// What an assertion says: it, and the condition of the `if` that it alone is for.
+    fn stated(&self, node: Node<'_>) -> String {
+        let mut above = node.parent();
+        while let Some(node) =
+            above.filter(|node| matches!(node.kind(), "expression_statement" | "statement_list" | "block"))
+        {
+            above = node.parent();
+        }
+        let guard = above.filter(|node| node.kind() == "if_statement");
+        let part = |field| guard.and_then(|guard| self.field(guard, field));
+        let all = [part("initializer"), part("condition"), Some(self.of(node))];
+        one_line(&all.into_iter().flatten().collect::<Vec<_>>().join("; "))
+    }
+
+    /// Adds a function that is no test, where `look` finds an assertion of a failure in its body.
+    pub(crate) fn helper(
+        &mut self,
+        name: &str,
+        body: Node<'_>,
+        look: impl Fn(&Self, Node<'_>) -> Option<Assertion>,
+    ) {
+        let mut of_error = false;
+        walk(body, &mut |inner| {
+            of_error |= look(self, inner) == Some(Assertion::OfError);
+            !of_error
+        });
+        if of_error {
+            self.helpers.push(name.to_owned());
+        }
     }
 
     pub(crate) fn skip(

@@ -2,23 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use peers_git::PeerRepo;
-use peers_model::{CommitId, ProjectId, Timestamp, limits};
+use peers_git::{PeerRepo, PlainHead};
+use peers_model::{ProjectId, Timestamp, limits};
 use peers_place::{Homes, PEERS_DIR, Place};
 use peers_store::bugs;
 use peers_store::{Area, Disk as _, Fingerprint, FsDisk, layout};
 use peers_sys::clock;
-use peers_sys::dir::{FileId, FileStat, SafeDir};
+use peers_sys::dir::{FileId, SafeDir};
 use peers_sys::env::Env;
 use peers_view::{Adrift, Asked, HeadFact, Listed, LoopReader, LoopRow, Sourced, Spelling, Unknown};
 
 use crate::cx::look;
 use crate::error::chain;
-
-/// Most of a file that says where HEAD is, bytes.
-const HEAD: u64 = 4096;
-/// Most of `packed-refs`, bytes.
-const PACKED: u64 = 256 * 1024;
 
 /// One loop that is watched.
 #[derive(Debug)]
@@ -105,22 +100,22 @@ impl Watched {
             asked.lost = lost.map(|lost| (lost.message, lost.hint.unwrap_or_default()));
         }
         (asked.free_bytes, asked.full) = free(place);
-        let work_dir = self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
-        asked.gone = peers_place::is_gone(&work_dir);
-        let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
-        let counted = counted(&mut self.counted, disk);
-        asked.head = self.head.look(looked_in, place.work_dir(), counted.value());
-        asked.bugs = counts(counted, &asked.head);
-        let row = self.reader.row(disk, &asked);
-        if row.workdir != self.work_dir {
-            let elsewhere = row.workdir.as_deref().is_some_and(|dir| Path::new(dir) != work_dir);
+        loop {
+            let work_dir =
+                self.work_dir.as_deref().map_or_else(|| place.work_dir().to_owned(), PathBuf::from);
+            asked.gone = peers_place::is_gone(&work_dir);
+            let looked_in = if asked.gone { place.work_dir() } else { work_dir.as_path() };
+            let counted = counted(&mut self.counted, disk);
+            asked.head = self.head.look(looked_in, place.work_dir(), counted.value());
+            asked.bugs = counts(counted, &asked.head);
+            let row = self.reader.row(disk, &asked);
+            let another = row.workdir != self.work_dir;
             self.work_dir.clone_from(&row.workdir);
-            if elsewhere {
-                // Another directory was looked at.
-                return self.row(env, homes, asked.listed, asked.spelling);
+            if !(another && row.workdir.as_deref().is_some_and(|dir| Path::new(dir) != work_dir)) {
+                return row;
             }
+            // Another directory was looked at.
         }
-        row
     }
 }
 
@@ -229,22 +224,13 @@ pub struct Marks {
 /// HEAD, looked at again when what says where it is has changed.
 #[derive(Debug, Default)]
 struct HeadCache {
-    known: Option<(PathBuf, HeadMarks, Sourced<HeadFact>)>,
-}
-
-/// What would be another one if HEAD were.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HeadMarks {
-    head: Option<Vec<u8>>,
-    /// Where that leads, if it is as simple as a file with a commit in it.
-    commit: Option<CommitId>,
-    packed: Option<FileStat>,
+    known: Option<(PathBuf, PlainHead, Sourced<HeadFact>)>,
 }
 
 impl HeadCache {
     /// `counted` is what the loop saw at HEAD when it last looked: where HEAD is there still, git is not asked.
     fn look(&mut self, dir: &Path, main: &Path, counted: Option<&bugs::Counted>) -> Sourced<HeadFact> {
-        let marks = HeadMarks::of(dir);
+        let marks = PlainHead::of(dir);
         let commit = marks.as_ref().and_then(|marks| marks.commit.as_ref());
         if let Some(counted) = counted.filter(|counted| Some(&counted.head) == commit)
             && let Some(subject) = &counted.subject
@@ -265,36 +251,6 @@ impl HeadCache {
         self.known = marks.map(|marks| (dir.to_owned(), marks, fact.clone()));
         fact
     }
-}
-
-impl HeadMarks {
-    /// `None` where it is not so simple, as in a linked worktree: then it is looked at each time.
-    fn of(dir: &Path) -> Option<Self> {
-        let git = SafeDir::open_shared(dir).ok()?.subdir(".git").ok()?;
-        let head = git.read_opt("HEAD", HEAD).ok()?;
-        let text = String::from_utf8_lossy(head.as_deref()?).trim().to_owned();
-        let commit = match text.strip_prefix("ref: ") {
-            Some(name) => match git.parent_of(name).and_then(|(dir, name)| dir.read_opt(name, HEAD)) {
-                Ok(Some(commit)) => Some(commit),
-                Ok(None) => packed(&git, name),
-                // The directory of a branch whose reference is packed need not be there.
-                Err(error) if error.is_not_found() => packed(&git, name),
-                Err(_) => return None,
-            },
-            None => head.clone(),
-        };
-        let commit = commit.and_then(|bytes| CommitId::new(String::from_utf8_lossy(&bytes).trim()).ok());
-        Some(Self { head, commit, packed: git.stat("packed-refs").ok()? })
-    }
-}
-
-/// A reference as `packed-refs` has it.
-fn packed(git: &SafeDir, name: &str) -> Option<Vec<u8>> {
-    let text = git.read_opt("packed-refs", PACKED).ok()??;
-    let line = text
-        .split(|byte| *byte == b'\n')
-        .find(|line| line.strip_suffix(name.as_bytes()).is_some_and(|rest| rest.ends_with(b" ")))?;
-    line.split(|byte| *byte == b' ').next().map(<[u8]>::to_vec)
 }
 
 fn read_head(dir: &Path, main: &Path) -> Sourced<HeadFact> {

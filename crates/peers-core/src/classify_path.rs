@@ -1,11 +1,11 @@
-//! The one classifier of paths, and of test lines within Rust files.
+//! The one classifier of paths.
 
-mod rust;
+use std::sync::LazyLock;
 
+use regex::Regex;
+
+use crate::lint::constant;
 use crate::scope::Glob;
-
-pub(crate) use rust::{Piece, pieces};
-pub use rust::{RustLine, rust_lines};
 
 /// What a file is for, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,15 +32,15 @@ pub fn classify(path: &str) -> PathKind {
     if parts.first().copied().unwrap_or(name) == ".peers" {
         return PathKind::Control;
     }
-    if is_document_name(name) {
+    if DOCUMENT_NAME.is_match(name) {
         return PathKind::Doc;
     }
-    let is_code = is_code(name);
-    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || is_test_name(name) {
+    let is_code = CODE.is_match(name);
+    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || TEST_NAME.is_match(name) {
         return PathKind::Test;
     }
     let in_docs = parts.first().is_some_and(|p| matches!(*p, "docs" | "doc"));
-    if in_docs || is_document_extension(name) { PathKind::Doc } else { PathKind::Source }
+    if in_docs || DOCUMENT.is_match(name) { PathKind::Doc } else { PathKind::Source }
 }
 
 /// Further tests that the operator names (`bug_hunt.test_globs`), besides those that [`classify`] knows.
@@ -67,107 +67,47 @@ impl TestPaths {
 }
 
 /// Whether everything in a directory of this name is tests.
-pub(crate) fn is_test_dir(part: &str) -> bool {
+fn is_test_dir(part: &str) -> bool {
     matches!(part, "tests" | "Tests" | "test" | "__tests__" | "__snapshots__" | "testdata")
 }
 
 /// Whether code in a directory of this name is tests; other files there may be anything.
-pub(crate) fn is_code_test_dir(part: &str) -> bool {
+fn is_code_test_dir(part: &str) -> bool {
     matches!(part, "spec" | "specs" | "androidTest" | "integration_test")
         || [".Tests", ".Test", "UnitTests", "UITests", "IntegrationTests"]
             .iter()
             .any(|end| part.ends_with(end))
 }
 
-fn extension(name: &str) -> Option<String> {
-    name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase())
-}
+/// What runners take for tests by the name of the file.
+static TEST_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?s)^(?:(?:test_.*|.*_tests?|conftest|tests)\.(?i:pyi?)|(?:tests?|.*_tests?)\.(?i:rs)",
+        r"|.*_test\.(?i:go|exs|dart)|(?:test_.*|.*_(?:test|spec))\.(?i:rb)|.*\.(?i:snap|bats)",
+        r"|(?:.*(?:Tests?|TestCase|Spec)|.*\p{Ll}IT|Test\p{Lu}.*)\.(?i:java|kt|scala|groovy|cs|php|swift)",
+        r"|(?:test_.*|.*_(?:tests?|unittest))\.(?i:c|cc|cpp|cxx)",
+        r"|.*\.(?:test|spec|cy|[^.]*[-_](?:test|spec))(?:\.[^.]*)*\.(?i:[cm]?[jt]s|[jt]sx|vue|svelte))$",
+    ))
+});
 
-/// Whether a path ends with one of these extensions, in whatever case.
-pub(crate) fn has_extension(path: &str, extensions: &[&str]) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    extension(name).is_some_and(|e| extensions.contains(&e.as_str()))
-}
-
-/// Whether a path is code of a language whose tests we can read.
-pub(crate) fn is_code(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    extension(name).is_some_and(|e| is_code_extension(&e))
-}
-
-fn is_code_extension(extension: &str) -> bool {
-    const CODE: [&str; 37] = [
-        "py", "pyi", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte", "rs", "go",
-        "java", "kt", "kts", "groovy", "scala", "rb", "c", "cc", "cpp", "cxx", "h", "hpp", "cs", "php",
-        "swift", "m", "mm", "ex", "exs", "dart", "lua", "sh", "bats",
-    ];
-    CODE.contains(&extension)
-}
-
-fn is_test_name(name: &str) -> bool {
-    let Some((stem, _)) = name.rsplit_once('.') else { return false };
-    let Some(extension) = extension(name) else { return false };
-    let begins = |with: &str| stem.starts_with(with);
-    let ends = |with: &[&str]| with.iter().any(|with| stem.ends_with(with));
-    match extension.as_str() {
-        "py" | "pyi" => matches!(stem, "conftest" | "tests") || begins("test_") || ends(&["_test", "_tests"]),
-        "rs" => matches!(stem, "tests" | "test") || ends(&["_tests", "_test"]),
-        "go" | "exs" | "dart" => ends(&["_test"]),
-        "rb" => begins("test_") || ends(&["_test", "_spec"]),
-        "java" | "kt" | "scala" | "groovy" | "cs" | "php" | "swift" => {
-            let integration = stem.strip_suffix("IT").is_some_and(|s| s.ends_with(char::is_lowercase));
-            ends(&["Test", "Tests", "TestCase", "Spec"])
-                || integration
-                || (begins("Test") && capital_at(stem, 4))
-        }
-        "c" | "cc" | "cpp" | "cxx" => begins("test_") || ends(&["_test", "_tests", "_unittest"]),
-        "snap" | "bats" => true,
-        script if is_script(script) => stem.split('.').skip(1).any(is_test_word),
-        _ => false,
-    }
-}
-
-/// Whether a character that begins a word stands there.
-fn capital_at(stem: &str, at: usize) -> bool {
-    stem.get(at..).and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase)
-}
-
-/// Whether this is an extension of JavaScript, TypeScript or what is compiled to them.
-pub(crate) fn is_script(extension: &str) -> bool {
-    matches!(extension, "js" | "jsx" | "ts" | "tsx" | "mjs" | "cjs" | "mts" | "cts" | "vue" | "svelte")
-}
-
-/// Whether a part of a name of a script, between its dots, says that it is a test.
-pub(crate) fn is_test_word(word: &str) -> bool {
-    matches!(word, "test" | "spec" | "cy")
-        || ["-test", "-spec", "_test", "_spec"].iter().any(|end| word.ends_with(end))
-}
+/// Code, by the name of the file.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?i)\.(?:pyi?|[cm]?[jt]s|[jt]sx|vue|svelte|rs|go|java|kts?|groovy|scala|rb|c|cc|cpp|cxx|h|hpp",
+        r"|cs|php|swift|m|mm|exs?|dart|lua|sh|bats)$",
+    ))
+});
 
 /// Files that are documentation wherever they lie.
-fn is_document_name(name: &str) -> bool {
-    const STEMS: [&str; 10] = [
-        "readme",
-        "changelog",
-        "changes",
-        "license",
-        "licence",
-        "notice",
-        "authors",
-        "contributing",
-        "code_of_conduct",
-        "security",
-    ];
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-    let stem = stem.split('-').next().unwrap_or(stem).to_ascii_lowercase();
-    let prose = matches!(extension.to_ascii_lowercase().as_str(), "" | "md" | "txt" | "rst" | "adoc");
-    prose && STEMS.contains(&stem.as_str())
-}
+static DOCUMENT_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    constant(concat!(
+        r"(?i)^(?:readme|changelog|changes|license|licence|notice|authors|contributing|code_of_conduct|security)",
+        r"(?:-[^.]*)?(?:\.(?:md|txt|rst|adoc)?)?$",
+    ))
+});
 
-fn is_document_extension(name: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, extension)| {
-        matches!(extension.to_ascii_lowercase().as_str(), "md" | "markdown" | "rst" | "adoc" | "asciidoc")
-    })
-}
+/// The same, but among tests.
+static DOCUMENT: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)\.(?:md|markdown|rst|adoc|asciidoc)$"));
 
 #[cfg(test)]
 mod tests {

@@ -7,11 +7,12 @@ use peers_model::claim::CommitClaims;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit};
 use peers_model::record::{AcceptedReview, CorrectionKind, SkepticVerdict, TickOutcome, TickStarted};
 use peers_model::step::StepRole;
+use peers_model::weakening::Weakening;
 use peers_model::{CommitId, PeerName, limits};
 
 use crate::apply::bounded;
 use crate::bugs;
-use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, TAKEN_OVER, WEAKENED, Weakening};
+use crate::cheat::{self, CheatContext, CheatVerdict, OfTurn, TAKEN_OVER, WEAKENED};
 use crate::classify_path::{self, PathKind};
 use crate::failed::BY_PROCESS;
 use crate::machine::{CommitSeen, Harvest, Origin};
@@ -470,8 +471,7 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     let started = &open.started;
     let prewarned = state.health(&started.peer).prewarned;
     if started.outside {
-        let OfTurn { own, taken_over, .. } =
-            cheat::weakenings_of_turn(&harvest.diff, &harvest.uncommitted, false);
+        let OfTurn { own, taken_over, .. } = OfTurn::new(&harvest.diff, &harvest.uncommitted, false);
         let found: Vec<Weakening> = own.into_iter().chain(taken_over).collect();
         if !found.is_empty() {
             distrust(j, &cheat::weakened_words(&found));
@@ -481,7 +481,7 @@ fn anti_cheat(state: &State, open: &OpenTick, harvest: &Harvest, j: &mut Judgeme
     // Who was cut short may have meant to go on.
     let left_counts = j.outcome != TickOutcome::Interrupted;
     let OfTurn { own: found, taken_over, found_there } =
-        cheat::weakenings_of_turn(&harvest.diff, &harvest.uncommitted, left_counts);
+        OfTurn::new(&harvest.diff, &harvest.uncommitted, left_counts);
     let words = |found: &[Weakening]| {
         bounded(cheat::weakened_words(found).trim_start_matches(WEAKENED), limits::WARNING - 200)
     };

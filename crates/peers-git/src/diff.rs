@@ -72,16 +72,6 @@ pub struct DiffText {
     pub cut: bool,
 }
 
-/// A changed path with its hunks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hunks {
-    /// The path.
-    pub change: PathChange,
-    /// The hunks without any header, invalid UTF-8 replaced, so that no path can pass for one. Absent
-    /// where the content is binary or the caps are reached.
-    pub text: Option<String>,
-}
-
 /// A changed path with what is on both sides.
 pub(crate) struct RawChange {
     pub(crate) path: Vec<u8>,
@@ -208,42 +198,6 @@ impl Facts<'_> {
             }
             out.text.push_str(&text);
         }
-        Ok(out)
-    }
-
-    /// Every path that differs with its hunks, sorted by path: at most `each` bytes for one and `all` for
-    /// all of them. Paths that `first` takes are served first, among them and the others small files
-    /// before large ones, so that a large file cannot keep a small one from being looked at.
-    ///
-    /// # Errors
-    /// As [`Facts::diff_trees`].
-    pub fn diff_hunks(
-        &self,
-        old: &TreeId,
-        new: &TreeId,
-        first: impl Fn(&str) -> bool,
-        (each, all): (usize, usize),
-    ) -> Result<Vec<Hunks>, GitError> {
-        let odb = objects::odb(self.repo)?;
-        let size = |side: Option<(u32, Oid)>| {
-            let blob = side.filter(|(mode, _)| *mode != MODE_GITLINK);
-            blob.and_then(|(_, id)| odb.read_header(id).ok()).map_or(0, |(size, _)| size)
-        };
-        let mut changes = self.raw_changes(&odb, old, new)?;
-        changes.sort_by_cached_key(|change| {
-            let size = size(change.old).saturating_add(size(change.new));
-            (!first(&String::from_utf8_lossy(&change.path)), size, change.path.clone())
-        });
-        let mut left = all;
-        let mut out = Vec::with_capacity(changes.len());
-        for change in changes {
-            let (facts, body) = patch(&odb, &change, 3)?;
-            let keep = !facts.binary && body.len() <= each.min(left);
-            let text = keep.then(|| String::from_utf8_lossy(&body).into_owned());
-            left = left.saturating_sub(text.as_ref().map_or(0, String::len));
-            out.push(Hunks { change: facts, text });
-        }
-        out.sort_by(|a, b| a.change.path.cmp(&b.change.path));
         Ok(out)
     }
 

@@ -25,6 +25,7 @@ pub mod step;
 pub mod time;
 pub mod trailer;
 pub mod verdict;
+pub mod weakening;
 
 pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
 pub use money::{Tokens, Usd};

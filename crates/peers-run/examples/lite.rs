@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Some("__spawn") => peers_sys::stub::main(args),
         Some("__acp") => peers_acp::main(args),
         Some("__primer") => peers_run::primer::main(args),
+        Some("__measure") => peers_run::measure::main(io::stdin(), io::stdout()),
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),

@@ -6,7 +6,6 @@
 mod correct;
 mod gates;
 mod harvest;
-mod hunks;
 mod kept;
 mod mend;
 mod own;
@@ -37,9 +36,11 @@ use peers_store::{Authors, FsDisk};
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::error::chain;
 
+use crate::measure::Measurer;
 use crate::outward;
 use crate::ports::{GateCopy, Repo, RepoFacts, RepoFailure, Scopes};
 use gates::BeforeGates;
+use putback::Stored;
 use stopped::unimportable;
 use turn::{TURN_FILE, TurnMark};
 
@@ -81,6 +82,7 @@ pub struct GitRepo {
     pristine: PathBuf,
     base: Option<CommitId>,
     tests: TestPaths,
+    measurer: Measurer,
     turn: Option<TurnMark>,
     /// How things stood when gates began to run, and the commit that HEAD named.
     gates: Option<(TurnMark, CommitId)>,
@@ -125,6 +127,8 @@ pub struct GitRepoParts {
     pub tests: TestPaths,
     /// The trusted store, for a loop: there it keeps what is long to read.
     pub kept: Option<FsDisk>,
+    /// What measures changes of tests.
+    pub measurer: Measurer,
 }
 
 fn failure(error: GitError) -> RepoFailure {
@@ -186,7 +190,7 @@ impl GitRepo {
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
-        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, mut kept } = parts;
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, mut kept, measurer } = parts;
         let history = kept.as_mut().and_then(History::read);
         let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));
@@ -203,6 +207,7 @@ impl GitRepo {
             pristine,
             base,
             tests,
+            measurer,
             turn,
             gates: None,
             before_gates: None,
@@ -437,7 +442,8 @@ impl Repo for GitRepo {
         self.with_control(|repo| {
             let facts = repo.control.facts();
             let (old, new) = (facts.tree_of(from)?, facts.tree_of(to)?);
-            repo.turn_diff(&old, &new).map_err(failure)
+            let diffs = repo.diffs(&[(&Stored::whole(old), &Stored::whole(new))])?;
+            Ok(diffs.into_iter().next().unwrap_or_default())
         })
     }
 

@@ -14,6 +14,7 @@ pub mod gitrepo;
 pub mod guard;
 pub mod hooks;
 pub mod inputs;
+pub mod measure;
 mod messages;
 mod notes;
 pub mod outward;

@@ -85,8 +85,8 @@ pub(crate) fn collect<D: Disk>(
 /// All sealed notes about the step at hand, its author's first.
 ///
 /// # Errors
-/// In words: a file of the store is not what was sealed, or cannot be read.
-pub(crate) fn sealed<D: Disk>(disk: &mut D, course: &Course) -> Result<Vec<(PeerName, String)>, Unsealed> {
+/// [`Unsealed`] where a file of the store is not what was sealed, or cannot be read.
+pub fn sealed<D: Disk>(disk: &mut D, course: &Course) -> Result<Vec<(PeerName, String)>, Unsealed> {
     let Some(current) = &course.book.current else { return Ok(Vec::new()) };
     let author = current.handed_in.iter().map(|note| (&current.implementer, note));
     let readers = current.reviews.iter().map(|(by, note)| (by, note));
@@ -103,12 +103,14 @@ pub(crate) fn sealed<D: Disk>(disk: &mut D, course: &Course) -> Result<Vec<(Peer
 }
 
 /// Why sealed notes cannot be shown.
-#[derive(Debug)]
-pub(crate) enum Unsealed {
+#[derive(Debug, thiserror::Error)]
+pub enum Unsealed {
     /// This file is not what was sealed, or gone.
+    #[error("{0} in the trusted store is not what was sealed")]
     Changed(String),
     /// It cannot be read.
-    Disk(DiskError),
+    #[error("sealed notes cannot be read")]
+    Disk(#[source] DiskError),
 }
 
 impl From<DiskError> for Unsealed {

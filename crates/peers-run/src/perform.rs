@@ -5,6 +5,7 @@ mod failure;
 mod hooking;
 mod judging;
 
+pub use crate::notes::sealed as sealed_notes;
 pub use composing::{Known, facts as compose_facts, plan_at};
 pub(crate) use hooking::Hooking;
 pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
@@ -12,7 +13,6 @@ pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_
 use std::collections::BTreeSet;
 
 use peers_core::bugs::{Bug, Counts, Ledger};
-use peers_core::cheat::weakenings;
 use peers_core::compose;
 use peers_core::machine::{
     CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Left, Mutation, Notice, PendingCommand, Phase,
@@ -206,7 +206,7 @@ impl<W: World> Engine<W> {
         };
         if let Some(known) = known.filter(|_| nobody_saw && !facts.arrived.is_empty()) {
             let diff = self.world.repo().diff(&known, &facts.head)?;
-            facts.arrived_weaken = weakenings(&diff).iter().map(ToString::to_string).collect();
+            facts.arrived_weaken = diff.weaker.iter().map(ToString::to_string).collect();
         }
         facts.history_intact |= !settled;
         facts.mutation = mutation.filter(|_| pending.is_empty());

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use peers_model::outcome::StopReason;
 use peers_model::record::{Record, SkepticVerdict};
+use peers_model::step::NotePart;
 use peers_model::verdict::Verdict;
-use peers_model::{CommitId, Usd};
-use peers_store::{Journal, JournalError, Position, Store, store};
+use peers_model::{CommitId, PeerName, Usd};
+use peers_store::{Area, Disk as _, Journal, JournalError, Position, Store, layout, store};
+use peers_sys::digest::sha256_hex;
 
 use crate::run::Outcome;
-use crate::scenario::Scenario;
+use crate::scenario::{PLAN, PLAN_DONE, Scenario};
 use crate::world::SimWorld;
 
 /// Everything that is wrong with an outcome; empty = all invariants hold.
@@ -30,6 +32,7 @@ pub fn check(scenario: &Scenario, outcome: &mut Outcome) -> Vec<String> {
     corrections(outcome, &mut wrong);
     spending(&records, &mut wrong);
     folds(outcome, &mut wrong);
+    notes(scenario, outcome, &records, &mut wrong);
     if outcome.world.outside.borrow().child.is_some() {
         wrong.push("a peer is alive after the loop has stopped".into());
     }
@@ -160,6 +163,34 @@ fn spending(records: &[Record], wrong: &mut Vec<String>) {
                 ));
             }
         }
+    }
+}
+
+/// (8) What a record says was sealed is in the store as it says, and a step that was checked off was implemented by
+/// one and read by another before.
+fn notes(scenario: &Scenario, outcome: &mut Outcome, records: &[Record], wrong: &mut Vec<String>) {
+    let mut by: [Option<&PeerName>; 2] = [None, None];
+    for tick in records.iter().filter_map(|r| if let Record::Tick(tick) = r { Some(tick) } else { None }) {
+        let Some(moved) = &tick.course else { continue };
+        if let Some(note) = &moved.note {
+            let path = format!("{}/{}", layout::store::NOTES, note.file);
+            let kept = outcome.disk.read(Area::Store, &path, 4096).ok().flatten();
+            if kept.is_none_or(|bytes| sha256_hex(&bytes) != note.sha256) {
+                wrong.push(format!("{path} is not what tick {} says was sealed", tick.iteration));
+            }
+            by[usize::from(note.part == NotePart::Review)] = Some(&tick.peer);
+        }
+        let [author, reader] = by;
+        if moved.checked_off && (author.is_none() || reader.is_none() || author == reader) {
+            wrong.push(format!("tick {}: a step was checked off that nobody else had read", tick.iteration));
+        }
+    }
+    let done = outcome.world.repository().with(|repo| repo.tree(&repo.tip()).get(PLAN).cloned());
+    if scenario.has_plan()
+        && outcome.reason == Some(StopReason::Complete)
+        && done.as_deref() != Some(PLAN_DONE)
+    {
+        wrong.push("complete with an open step".into());
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use peers_code::{ChangedFile, Side};
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
-use peers_core::cheat::{FileDiff, FileStatus, TurnDiff};
+use peers_core::cheat::{FileDiff, TurnDiff};
 use peers_core::machine::{CommitSeen, Corrected, Harvest, HeadFacts, Origin};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
@@ -123,12 +124,20 @@ impl RepoData {
     fn diff(&self, from: &CommitId, to: &CommitId) -> TurnDiff {
         let (old, new) = (self.tree(from), self.tree(to));
         let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        let files = paths.into_iter().filter(|p| old.get(*p) != new.get(*p)).map(|p| {
-            let status = if old.contains_key(p) { FileStatus::Modified } else { FileStatus::Added };
-            let line = |tree: &Tree| tree.get(p).cloned().into_iter().collect::<Vec<_>>();
-            FileDiff::text(p, status, line(&old), line(&new))
-        });
-        TurnDiff { files: files.collect() }
+        let paths: Vec<&String> = paths.into_iter().filter(|p| old.get(*p) != new.get(*p)).collect();
+        let files = paths
+            .iter()
+            .map(|p| FileDiff::text(p, u64::from(new.contains_key(*p)), u64::from(old.contains_key(*p))));
+        let side = |tree: &Tree, path: &String| tree.get(path).cloned().map_or(Side::Absent, Side::Text);
+        let changed = |path: &&String| ChangedFile {
+            path: (*path).clone(),
+            before: side(&old, path),
+            after: side(&new, path),
+            told: false,
+        };
+        // In this process: what is written here is not hostile.
+        let weaker = peers_code::weaker(&paths.iter().map(changed).collect::<Vec<_>>()).found;
+        TurnDiff { files: files.collect(), weaker }
     }
 
     fn dirty(&self) -> Vec<String> {
@@ -224,6 +233,10 @@ impl Repo for SimRepo {
                 at,
             }
         })
+    }
+
+    fn file(&mut self, commit: &CommitId, path: &str, _cap: usize) -> Result<Option<Vec<u8>>, RepoFailure> {
+        self.act(|data| data.tree(commit).remove(path).map(String::into_bytes))
     }
 
     fn diff(&mut self, from: &CommitId, to: &CommitId) -> Result<TurnDiff, RepoFailure> {

@@ -38,7 +38,7 @@ pub struct Outcome {
 pub fn run(scenario: &Scenario, hits: &[Hit]) -> Outcome {
     let points = Points::default();
     let disk = SimDisk::new(points.clone());
-    let world = SimWorld::new(scenario, &points);
+    let world = SimWorld::new(scenario, &points, &disk);
     let digests = accept::digests(b"goals", b"config");
     disk.plant(Area::Peers, layout::peers::GOALS, b"goals");
     disk.plant(Area::Peers, layout::peers::CONFIG, b"config");

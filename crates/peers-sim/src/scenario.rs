@@ -3,13 +3,31 @@
 use peers_core::budget::Caps;
 use peers_core::machine::LoopConfig;
 use peers_model::config::{Budget, Comm, Role};
-use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, SoftGoal, TreeChoice};
+use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal, Phase, SoftGoal, TreeChoice};
 use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{Digests, GateRule, PeerRule, Rules, SoftRuleEntry};
 use peers_model::review::SoftRule;
+use peers_model::step::CourseRules;
 use peers_model::{GoalId, PeerName, RunId};
 
 use crate::repo::Tree;
+
+macro_rules! plan {
+    ($mark:literal) => {
+        concat!(
+            "# Feature: it\n## Meta\nsurfaces: [lib]\nacceptance: sh tests/accept.sh\n",
+            "acceptance_files: tests/accept.sh\n## Steps\n- [",
+            $mark,
+            "] [STEP-1] Do it\n  - touches: src/fix.rs\n"
+        )
+    };
+}
+
+/// The plan of those scenarios that have one.
+pub const PLAN: &str = "PLAN.md";
+const PLAN_OPEN: &str = plan!(" ");
+/// The same with its step checked off.
+pub const PLAN_DONE: &str = plan!("x");
 
 /// One thing that a peer does. Each is a point of the schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +36,8 @@ pub enum Act {
     Write(&'static str, &'static str),
     /// Writes a file as it never was before.
     Renew(&'static str),
+    /// Puts notes about the first step of the plan into its drop box: `impl` or `review`.
+    HandIn(&'static str),
     /// Commits the work tree with this message, `{me}` in it replaced by the peer's name.
     Commit(String),
     /// Makes an ignored file.
@@ -115,7 +135,27 @@ impl Scenario {
     /// The tree at the start.
     #[must_use]
     pub fn tree(&self) -> Tree {
-        Tree::from([("src/lib.rs".to_owned(), "old".to_owned())])
+        let plan = self.has_plan().then(|| (PLAN.to_owned(), PLAN_OPEN.to_owned()));
+        [("src/lib.rs".to_owned(), "old".to_owned())].into_iter().chain(plan).collect()
+    }
+
+    /// Turns are given out by a plan of one step: a gate asks for it.
+    #[must_use]
+    pub fn has_plan(&self) -> bool {
+        self.gates.iter().any(|(_, measure)| matches!(measure, Measure::Has(PLAN, _)))
+    }
+
+    fn course(&self) -> Course {
+        let phase = Phase {
+            name: "implementation".into(),
+            prompt: "build".into(),
+            artifact: None,
+            least_bytes: 1,
+            sections: Vec::new(),
+            each_step: false,
+            steps: true,
+        };
+        Course { phases: if self.has_plan() { vec![phase] } else { Vec::new() }, settle: Vec::new() }
     }
 
     /// Frozen rules.
@@ -153,7 +193,9 @@ impl Scenario {
             skeptic_attempts: 3,
             unwatched: false,
             dry_run: self.dry_run,
-            course: None,
+            course: self.has_plan().then(|| {
+                Box::new(CourseRules { phases: vec!["implementation".into()], ..Default::default() })
+            }),
         }
     }
 
@@ -205,7 +247,7 @@ impl Scenario {
             goals: self.goals(),
             rules: self.rules(),
             digests,
-            course: Course::default(),
+            course: self.course(),
             checkpoint: false,
             caps: Caps::new(budget),
             after: None,
@@ -252,6 +294,9 @@ fn objection() -> String {
     handoff("no", &ann, review) + "Peer-Review-Of: reviewed\n"
 }
 
+const ONE_ASSERTION: &str = "def test_a():\n    assert f() == 1\n";
+const TWO_ASSERTIONS: &str = "def test_a():\n    assert f() == 1\n    assert g() == 2\n";
+
 /// The catalogue.
 #[must_use]
 #[expect(clippy::too_many_lines, reason = "a list, entry by entry")]
@@ -273,9 +318,14 @@ pub fn catalogue() -> Vec<Scenario> {
         },
         Scenario {
             turns: vec![
-                vec![Write("tests/a.rs", "1"), done("ann", "tests only"), ok()],
+                vec![Write("tests/test_a.py", TWO_ASSERTIONS), done("ann", "tests only"), ok()],
                 vec![Write("tests/b.rs", "1"), done("bob", "tests only"), ok()],
-                vec![Write("tests/a.rs", "2"), done("ann", "tests again"), ok()],
+                vec![
+                    Write("tests/test_a.py", ONE_ASSERTION),
+                    Write("src/a.rs", "1"),
+                    done("ann", "weaker"),
+                    ok(),
+                ],
             ],
             ..base("reverted")
         },
@@ -324,6 +374,14 @@ pub fn catalogue() -> Vec<Scenario> {
             gates: vec![("tests-pass", Measure::HasOrIgnored("src/fix.rs", "yes"))],
             turns: vec![vec![Ignored, Write("src/a.rs", "1"), done("ann", "cheap"), ok()]],
             ..base("green-by-ignored-file")
+        },
+        Scenario {
+            gates: vec![
+                ("tests-pass", Measure::Has("src/fix.rs", "yes")),
+                ("plan-checklist-empty", Measure::Has(PLAN, PLAN_DONE)),
+            ],
+            max_ticks: Some(12),
+            ..base("a-step-of-a-plan")
         },
         Scenario { gates: vec![("g", Measure::Unjudged)], ends: "unjudged:g", ..base("unjudged") },
         Scenario {

@@ -11,11 +11,12 @@ use peers_model::record::PeerSpawned;
 use peers_model::verdict::{Judged, Place, Verdict};
 use peers_model::{CommitId, GoalId, Mono, PeerName, RunId, TickNo, Timestamp, Tokens, Usd};
 use peers_run::ports::{Clock, GateJob, Guard, Observer, Procs, Sweep, World};
+use peers_store::{Area, layout};
 
 use crate::disk::SimDisk;
 use crate::fault::{Kind, Orphan, Points, Verb, crash};
 use crate::repo::{SimRepo, Tree};
-use crate::scenario::{Act, Measure, Scenario, Turn, handoff};
+use crate::scenario::{Act, Measure, PLAN, PLAN_DONE, Scenario, Turn, handoff};
 
 /// A peer's process.
 #[derive(Debug, Clone)]
@@ -81,6 +82,7 @@ pub struct SimWorld {
 pub struct SimProcs {
     outside: Rc<RefCell<Outside>>,
     repo: SimRepo,
+    disk: SimDisk,
     points: Points,
     scenario: Rc<Scenario>,
     queue: Rc<RefCell<VecDeque<Event>>>,
@@ -109,7 +111,7 @@ impl SimWorld {
 
     /// A new world.
     #[must_use]
-    pub fn new(scenario: &Scenario, points: &Points) -> Self {
+    pub fn new(scenario: &Scenario, points: &Points, disk: &SimDisk) -> Self {
         let repo = SimRepo::new(points.clone(), scenario.tree());
         let outside = Rc::new(RefCell::new(Outside {
             child: None,
@@ -123,6 +125,7 @@ impl SimWorld {
         let procs = SimProcs {
             outside: outside.clone(),
             repo: repo.clone(),
+            disk: disk.clone(),
             points: points.clone(),
             scenario: Rc::new(scenario.clone()),
             queue: Rc::default(),
@@ -239,6 +242,11 @@ impl SimProcs {
                 let n = self.outside.borrow().started;
                 self.repo.with(|r| r.work.insert((*path).to_owned(), format!("turn {n}")));
             }
+            Act::HandIn(part) => {
+                let path = format!("{}/{}/notes/STEP-1/{part}.md", layout::peers::INBOX, child.peer);
+                let text = format!("what {} says of it in the {part}", child.peer);
+                self.disk.plant(Area::Peers, &path, text.as_bytes());
+            }
             Act::Commit(message) => {
                 let message = message.replace("{me}", child.peer.as_str());
                 self.repo.with(|r| r.commit(&message));
@@ -289,8 +297,17 @@ impl SimProcs {
             message.push_str("Peer-Review-Of: reviewed\n");
         }
         let mut turn = Vec::new();
-        if !fixed && !launch.skeptic {
+        let part = |part: &str| launch.prompt.contains(&format!("# Your part: {part}"));
+        let reads = part("review") || part("compare");
+        if !fixed && !launch.skeptic && !reads {
             turn.push(Act::Write("src/fix.rs", "yes"));
+        }
+        if part("implement") {
+            turn.push(Act::HandIn("impl"));
+        } else if part("review") {
+            turn.push(Act::HandIn("review"));
+        } else if part("compare") {
+            turn.push(Act::Write(PLAN, PLAN_DONE));
         }
         turn.push(Act::Commit(message));
         turn.push(Act::Exit(ExitClass::Ok, ApiClass::None));

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use peers_sim::explore::{Report, Sample, faults, one, quiet_crashes};
 use peers_sim::night::nights;
+use peers_sim::run::run;
 use peers_sim::scenario::catalogue;
 
 /// What a run of the tests tries.
@@ -39,6 +40,17 @@ fn every_scenario_ends_as_it_must_when_nothing_fails() {
         one(&scenario, &[], &mut report);
     }
     verdict("undisturbed", &report, began);
+}
+
+#[test]
+fn the_second_turn_that_takes_from_the_tests_is_reverted_here_too() {
+    let mut all = catalogue().into_iter();
+    let outcome = run(&all.find(|scenario| scenario.name == "reverted").unwrap(), &[]);
+    let reverts = outcome.world.repository().with(|repo| {
+        let said = repo.commits.values().filter(|commit| commit.message.starts_with("Anti-cheating revert"));
+        said.count()
+    });
+    assert_eq!(reverts, 1);
 }
 
 #[test]

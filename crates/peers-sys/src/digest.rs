@@ -1,6 +1,5 @@
 //! SHA-256, in one piece and incrementally, always shown as 64 lower-case hex digits.
 
-use std::fmt::Write as _;
 use std::io;
 
 use sha2::Digest as _;
@@ -16,11 +15,8 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 /// Lower-case hex digits of `bytes`.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 /// An incremental SHA-256.

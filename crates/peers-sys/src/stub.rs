@@ -84,6 +84,9 @@ fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
     if let Some(bytes) = options.limits.file_bytes {
         limit(Resource::Fsize, bytes).map_err(step("file size limit"))?;
     }
+    if let Some(bytes) = options.limits.memory_bytes {
+        limit(Resource::As, bytes).map_err(step("memory limit"))?;
+    }
     // The mask is inherited through `exec`. Of the dispositions, `exec` itself resets handlers and
     // std resets SIGPIPE; no safe call resets another signal that our parent was told to ignore.
     nix::sys::signal::SigSet::empty()

@@ -166,7 +166,7 @@ fn umask_and_core_limit_are_strict() {
 #[test]
 fn limits_are_set_for_good() {
     let mut spawn = program("cat", &["/proc/self/limits"]);
-    spawn.limits = Limits { processes: Some(77), file_bytes: Some(4096) };
+    spawn.limits = Limits { processes: Some(77), file_bytes: Some(4096), memory_bytes: Some(1 << 30) };
     let out = stdout_of(&spawn);
     let words = |name: &str| -> Vec<String> {
         let line = out.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -174,6 +174,7 @@ fn limits_are_set_for_good() {
     };
     assert_eq!(words("Max processes"), ["77", "77"]);
     assert_eq!(words("Max file size"), ["4096", "4096"]);
+    assert_eq!(words("Max address space"), ["1073741824", "1073741824"]);
 }
 
 #[test]

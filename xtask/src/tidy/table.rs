@@ -126,7 +126,7 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-code",
         ring: Ring::Product(2),
-        uses: &[],
+        uses: &["peers-model"],
         third_party: ThirdParty::Never(IMPURE),
         may: &[Ambient],
     },
@@ -200,6 +200,7 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &[
             "peers-model",
             "peers-core",
+            "peers-code",
             "peers-tools",
             "peers-sys",
             "peers-git",
@@ -305,7 +306,15 @@ pub(crate) const TABLE: &[Row] = &[
     Row {
         name: "peers-sim",
         ring: Ring::Development,
-        uses: &["peers-model", "peers-core", "peers-tools", "peers-sys", "peers-store", "peers-run"],
+        uses: &[
+            "peers-model",
+            "peers-code",
+            "peers-core",
+            "peers-tools",
+            "peers-sys",
+            "peers-store",
+            "peers-run",
+        ],
         third_party: ThirdParty::Never(&["git2", "nix", "rustix"]),
         may: &[Ambient],
     },

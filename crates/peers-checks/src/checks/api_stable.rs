@@ -37,7 +37,12 @@ fn judge(cx: &CheckCx, additions: bool) -> Result<Report, CouldNot> {
     {
         return Ok(report);
     }
-    let unreadable = is.unreadable.clone();
+    // What nobody could read before is nobody's doing of now.
+    let (known, unreadable): (Vec<_>, Vec<_>) = is
+        .unreadable
+        .iter()
+        .cloned()
+        .partition(|(path, _)| was.unreadable.iter().any(|(old, _)| old == path));
     let (was, is) = (by_id(was), by_id(is));
     let said = announced(cx)?;
     let mut findings = Vec::new();
@@ -81,6 +86,8 @@ fn judge(cx: &CheckCx, additions: bool) -> Result<Report, CouldNot> {
             .to_owned()
     });
     report.findings = findings;
+    let told = known.iter().map(|(path, why)| format!("{path} is not compared, as at the base: {why}"));
+    report.notes.extend(told);
     Ok(report)
 }
 

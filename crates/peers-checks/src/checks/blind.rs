@@ -3,12 +3,14 @@
 //! Judged by what the loop took out of the drop boxes and sealed, and when, by the journal. Files of the repository
 //! play no part, but for the mismatches that a reviewer files there.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use peers_core::plan::{Mark, Plan, Step};
 use peers_model::step::SealedNote;
-use peers_model::{CommitId, PeerName, check};
+use peers_model::{CommitId, PeerName, check, limits};
 
 use super::notes::{CONCERNS_FILE, at, failed_if, numbered};
-use crate::attribution::Attribution;
+use crate::attribution::{Attribution, Whose, Writer};
 use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
 use crate::plan::{Named, Written, about, at_head, frozen, named, steps, written};
@@ -49,6 +51,7 @@ fn judge(cx: &CheckCx, plan: &Plan) -> Result<Report, CouldNot> {
         Written::Not("is missing") => {}
         Written::Not(why) => findings.push(Finding::at(CONCERNS_FILE, None, "note", why, None)),
     }
+    findings.extend(erased(cx, attribution)?);
     let hidden =
         attribution.sandbox().is_some_and(|sandbox| sandbox != "none" && !sandbox.starts_with("none "));
     let blindness = if hidden { "" } else { "; not blind: no sandbox hides the notes from the reviewer" };
@@ -116,6 +119,45 @@ fn in_range(
         // `plan-traceable` tells it.
         Named::Nothing | Named::Unknown => Ok(None),
     }
+}
+
+/// The mismatches that somebody took out who had not filed them: only who filed one says that it is settled, or the
+/// operator.
+fn erased(cx: &CheckCx, attribution: &Attribution) -> Result<Vec<Finding>, CouldNot> {
+    let facts = cx.facts()?;
+    let whose = Whose::new(cx, attribution)?;
+    let cap = usize::try_from(limits::CONFIG).unwrap_or(usize::MAX);
+    let (mut id, mut filed) = (None, BTreeMap::<String, Writer>::new());
+    let mut erased = BTreeMap::new();
+    let commits = cx.commits()?.into_iter().map(|commit| commit.id);
+    for commit in cx.base().cloned().into_iter().chain(commits) {
+        let now = facts
+            .file_id(&commit, CONCERNS_FILE)
+            .map_err(|e| CouldNot::git(&format!("look for {CONCERNS_FILE}"), &e))?;
+        if std::mem::replace(&mut id, now.clone()) == now {
+            continue;
+        }
+        let bytes = now.map(|_| cx.read_at(&commit, CONCERNS_FILE, cap)).transpose()?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let there: BTreeSet<&str> = text.lines().filter(|line| files_mismatch(line)).map(str::trim).collect();
+        let writer = whose.writer(&commit);
+        filed.retain(|line, by| {
+            let stays = there.contains(line.as_str());
+            if !stays && writer != Writer::Operator && (writer != *by || writer == Writer::Unknown) {
+                erased.insert(line.clone(), commit.clone());
+            }
+            stays
+        });
+        for line in there {
+            erased.remove(line);
+            filed.entry(line.to_owned()).or_insert_with(|| writer.clone());
+        }
+    }
+    let told = |(line, by): (String, CommitId)| {
+        let what = format!("{} took out what another had filed: {line}", by.short());
+        Finding::at(CONCERNS_FILE, None, "erased", &what, None)
+    };
+    Ok(erased.into_iter().map(told).collect())
 }
 
 /// Whether a line files a mismatch: the marker begins it, behind marks of quotes, lists, headings and emphasis, and

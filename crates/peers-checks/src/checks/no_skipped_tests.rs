@@ -13,7 +13,7 @@ use crate::checks::suite::limit;
 use crate::cx::{CheckCx, CouldNot};
 use crate::report::{Finding, Report, Verdict};
 use crate::reviews::Reviews;
-use crate::runners::{Answer, Suite, Told};
+use crate::runners::{Answer, LeftOut, Suite, Told, newly_left_out};
 use crate::scan::{Scan, Which, answer, at_line, scan_at};
 
 pub(crate) const CHECK: Check = Check {
@@ -77,32 +77,40 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
     let files = now.files();
     let mut findings = Vec::new();
     let mut reviews = None;
+    // Whether a reason is excuse enough: what is wrong with it, if anything.
+    let mut excuse = |path: &str, line: usize, reasoned: bool| -> Result<Option<&str>, CouldNot> {
+        if !reasoned {
+            return Ok(Some("was not there at the base"));
+        }
+        let reviews = match &reviews {
+            Some(reviews) => reviews,
+            None => reviews.insert(Reviews::read(cx)?),
+        };
+        let reviewed = reviews.is_reviewed(path, line - 1..=line)?;
+        Ok((!reviewed).then_some("has a reason that no other peer reviewed"))
+    };
     for (path, marker) in now.found.iter().flat_map(|(path, markers)| markers.iter().map(move |m| (path, m)))
     {
         if let Some(left) = old.get_mut(&marker.signature).filter(|left| **left > 0) {
             *left -= 1;
             continue;
         }
-        let what = if marker.reasoned {
-            let reviews = match &reviews {
-                Some(reviews) => reviews,
-                None => reviews.insert(Reviews::read(cx)?),
-            };
-            if reviews.is_reviewed(path, marker.line - 1..=marker.line)? {
-                continue;
-            }
-            "has a reason that no other peer reviewed"
-        } else {
-            "was not there at the base"
-        };
+        let Some(what) = excuse(path, marker.line, marker.reasoned)? else { continue };
         let target = if marker.target.is_empty() { "the whole file" } else { &marker.target };
         let message = format!("{target}: `{}` {what}", marker.text);
         findings.push(Finding::at(path, at_line(marker.line), "skipped", &message, None));
     }
+    let (left_out, unreadable) = newly_left_out(cx, base)?;
+    for LeftOut { path, line, what, above } in left_out {
+        if excuse(&path, line, above.contains(REASON))?.is_some() {
+            findings.push(Finding::at(&path, at_line(line), "left-out", &what, None));
+        }
+    }
     if args.is_on("runner") {
         findings.extend(told_by_the_runner(cx, args, base, &now)?);
     }
-    let mut report = answer(files, findings, now.unreadable, false);
+    let unreadable = now.unreadable.into_iter().chain(unreadable).collect();
+    let mut report = answer(files, findings, unreadable, false);
     report.hint = (report.verdict == Verdict::Fail).then(|| {
         format!(
             "let the test run; where it cannot, a line `{REASON} ...` above the marker and another peer's \

@@ -118,12 +118,38 @@ const SAD: [&str; 24] = [
     "illegal",
 ];
 
+/// Words of code that can fail.
+fn fails_by(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::Python => &["raise"],
+        Language::JavaScript => &["throw", "reject", "Error"],
+        Language::Rust => &["Err", "Error", "panic", "bail", "todo", "unimplemented"],
+        Language::Go => &["error", "errors", "Errorf", "panic"],
+    }
+}
+
+/// Values at an end of what there is, in any of the languages.
+const ENDS: [&str; 10] = [
+    "MAX",
+    "MIN",
+    "maxsize",
+    "MAX_SAFE_INTEGER",
+    "MIN_SAFE_INTEGER",
+    "Infinity",
+    "NaN",
+    "inf",
+    "nan",
+    "MAX_VALUE",
+];
+
 /// A source file as far as it matters here.
 struct SourceFile {
     /// Its lines, without those of tests in it.
     lines: usize,
-    /// The names of what it defines; where it only adds to what others define, all that it names.
+    /// The names of what others can use of it; where it only adds to what others define, all that it names.
     names: BTreeSet<String>,
+    /// Something in it can fail.
+    fails: bool,
 }
 
 /// A test file, or the tests in a source.
@@ -131,29 +157,45 @@ struct TestFile {
     /// The stem of its name, without what makes it a test.
     stem: String,
     imports: Vec<Import>,
-    tests: Vec<(BTreeSet<Class>, Vec<String>)>,
+    tests: Vec<Tested>,
+    /// Functions of it that are no tests and assert that something fails, or give the failure back.
+    helpers: BTreeSet<String>,
     /// Classes that a comment claims: `kind: edge, sad`.
     claimed: BTreeSet<Class>,
     /// All words of it.
     words: BTreeSet<String>,
 }
 
-fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
-    let sources = scan(cx, Which::Sources, &|_, source| {
-        let inside = source.tests().0.iter().map(|test| test.end - test.line + 1).sum::<usize>();
-        let symbols = source.symbols();
-        let names = symbols.iter().flat_map(|symbol| symbol.path.split('.'));
-        let names: BTreeSet<String> = names.filter(|name| name.len() >= SAYING).map(str::to_owned).collect();
-        SourceFile {
-            lines: source.text().lines().count().saturating_sub(inside),
-            names: if symbols.is_empty() { identifiers(source.text()) } else { names },
+/// A test as far as it matters here.
+struct Tested {
+    classes: BTreeSet<Class>,
+    asserts: Vec<String>,
+    words: BTreeSet<String>,
+}
+
+impl Tested {
+    /// A test that calls a helper by which something fails asserts that, wherever the helper stands.
+    fn with(&mut self, helpers: &BTreeSet<String>) {
+        if let Some(helper) = self.words.intersection(helpers).next() {
+            self.classes.remove(&Class::Happy);
+            self.classes.insert(Class::Sad);
+            self.asserts.push(helper.clone());
         }
-    })?;
+    }
+}
+
+fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
+    let sources = scan(cx, Which::Sources, &|_, source| source_file(source))?;
     let files = sources.files();
     if let Some(report) = nothing_to_scan(cx, files) {
         return Ok(report);
     }
-    let tests = scan(cx, Which::Tests, &|path, source| test_file(path, source))?;
+    let mut tests = scan(cx, Which::Tests, &|path, source| test_file(path, source))?;
+    let helpers: BTreeSet<String> = tests.found.iter().flat_map(|(_, file)| file.helpers.clone()).collect();
+    for (_, file) in &mut tests.found {
+        file.tests.iter_mut().for_each(|test| test.with(&helpers));
+        file.tests.retain(|test| !test.asserts.is_empty());
+    }
     let mut findings = Vec::new();
     for (path, source) in sources.found.iter().filter(|(_, source)| source.lines >= least) {
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -169,21 +211,50 @@ fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
     Ok(report)
 }
 
-fn defect(path: &str, source: &SourceFile, tests: &[(String, TestFile)]) -> Option<Finding> {
-    let mut about: Vec<&TestFile> =
-        tests.iter().filter(|(test, file)| is_about(path, test, file)).map(|(_, file)| file).collect();
-    if about.iter().all(|file| file.tests.is_empty()) {
-        // What a package passes on is tested by its name, through the package.
-        about = tests
-            .iter()
-            .map(|(_, file)| file)
-            .filter(|file| !file.words.is_disjoint(&source.names))
-            .collect();
+fn source_file(source: &peers_code::Source<'_>) -> SourceFile {
+    let symbols = source.symbols();
+    let names = symbols.iter().filter(|symbol| symbol.public).flat_map(|symbol| symbol.path.split('.'));
+    let names: BTreeSet<String> = names.filter(|name| name.len() >= SAYING).map(str::to_owned).collect();
+    // Neither tests that stand in it nor comments are what has to be tested: where these begin and end.
+    let mut turns: BTreeMap<usize, i64> = BTreeMap::new();
+    let tests = source.tests().0.into_iter().map(|test| (test.line, test.end));
+    let comments = source.comments().into_iter().filter(|comment| comment.alone);
+    for (line, end) in tests.chain(comments.map(|comment| (comment.line, comment.end))) {
+        *turns.entry(line).or_default() += 1;
+        *turns.entry(end + 1).or_default() -= 1;
     }
+    let mut within = 0;
+    let mut code = Vec::new();
+    for (line, at) in source.text().lines().zip(1..) {
+        within += turns.get(&at).copied().unwrap_or_default();
+        if within == 0 {
+            code.push(line);
+        }
+    }
+    let fails = fails_by(source.language());
+    SourceFile {
+        lines: code.len(),
+        names: if names.is_empty() { identifiers(source.text()) } else { names },
+        fails: code.iter().any(|line| parts(line).any(|word| fails.contains(&word))),
+    }
+}
+
+fn defect(path: &str, source: &SourceFile, tests: &[(String, TestFile)]) -> Option<Finding> {
+    let direct: Vec<&TestFile> =
+        tests.iter().filter(|(test, file)| is_about(path, test, file)).map(|(_, file)| file).collect();
+    let found = lacking(path, source, &direct)?;
+    // What a package passes on is tested by its name, through the package.
+    let named = tests.iter().map(|(_, file)| file).filter(|file| !file.words.is_disjoint(&source.names));
+    let wider: Vec<&TestFile> = direct.iter().copied().chain(named).collect();
+    if wider.len() == direct.len() { Some(found) } else { lacking(path, source, &wider) }
+}
+
+/// What these tests leave open of a source file.
+fn lacking(path: &str, source: &SourceFile, about: &[&TestFile]) -> Option<Finding> {
     let (mut by_class, mut any) = (BTreeMap::<Class, BTreeSet<&[String]>>::new(), false);
     for file in about {
         any |= !file.tests.is_empty();
-        for (classes, asserts) in &file.tests {
+        for Tested { classes, asserts, .. } in &file.tests {
             for class in classes {
                 by_class.entry(*class).or_default().insert(asserts);
             }
@@ -197,20 +268,18 @@ fn defect(path: &str, source: &SourceFile, tests: &[(String, TestFile)]) -> Opti
         let what = format!("{} lines, and no test is about them", source.lines);
         return Some(Finding::at(path, None, "no-tests", &what, None));
     }
+    // What cannot fail needs no test of a failure.
+    let due: Vec<&(Class, &str)> =
+        CLASSES.iter().filter(|(class, _)| *class != Class::Sad || source.fails).collect();
     let missing: Vec<&str> =
-        CLASSES.iter().filter(|(class, _)| !by_class.contains_key(class)).map(|(_, name)| *name).collect();
+        due.iter().filter(|(class, _)| !by_class.contains_key(class)).map(|(_, name)| *name).collect();
     if !missing.is_empty() {
-        return Some(Finding::at(
-            path,
-            None,
-            "class",
-            &format!("no test of the kind {}", missing.join(", ")),
-            None,
-        ));
+        let what = format!("no test of the kind {}", missing.join(", "));
+        return Some(Finding::at(path, None, "class", &what, None));
     }
     // One body that was copied is one test.
     let bodies: BTreeSet<&[String]> = by_class.into_values().flatten().collect();
-    (bodies.len() < CLASSES.len())
+    (bodies.len() < due.len())
         .then(|| Finding::at(path, None, "class", "its tests of three kinds assert the same things", None))
 }
 
@@ -246,22 +315,54 @@ fn test_file(path: &str, source: &peers_code::Source<'_>) -> TestFile {
     let stem = stem.strip_prefix("test_").unwrap_or(stem);
     let stem = stem.strip_suffix("_test").or_else(|| stem.strip_suffix("_tests")).unwrap_or(stem);
     let claimed = source.comments().iter().filter_map(|comment| claimed(&comment.text)).flatten().collect();
-    let tests = source.tests().0.into_iter();
+    let text = |test: &Test| source.text().get(test.body.clone()).unwrap_or_default();
+    let tests = source.tests().0.into_iter().map(|test| Tested {
+        classes: classes(&test, text(&test)),
+        words: identifiers(text(&test)),
+        asserts: test.asserts,
+    });
     TestFile {
         stem: stem.to_owned(),
         imports: source.imports(),
-        tests: tests
-            .filter(|test| !test.asserts.is_empty())
-            .map(|test| (classes(&test), test.asserts))
-            .collect(),
+        tests: tests.collect(),
+        helpers: source.helpers().into_iter().collect(),
         claimed,
         words: identifiers(source.text()),
     }
 }
 
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
 fn identifiers(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-    words.filter(|word| word.len() >= SAYING).map(str::to_owned).collect()
+    parts(text).filter(|word| word.len() >= SAYING).map(str::to_owned).collect()
+}
+
+/// Whether a test tries what stands at an end: nothing, the largest, the smallest, what is in no alphabet.
+fn tries_an_end(body: &str) -> bool {
+    const NOTHING: [&str; 15] = [
+        "(\"\")",
+        "(\"\",",
+        ", \"\")",
+        "('')",
+        "('',",
+        ", '')",
+        "(``)",
+        "([])",
+        "([],",
+        ", [])",
+        "({})",
+        "({},",
+        "String::new()",
+        "Vec::new()",
+        "vec![]",
+    ];
+    NOTHING.iter().any(|text| body.contains(*text))
+        || parts(body)
+            .any(|word| ENDS.contains(&word) || word.starts_with("MaxInt") || word.starts_with("MinInt"))
+        || body.contains(".repeat(")
+        || !body.is_ascii()
 }
 
 /// The classes of a comment `kind: edge, sad`.
@@ -275,19 +376,19 @@ fn claimed(comment: &str) -> Option<Vec<Class>> {
     )
 }
 
-/// What a test is about, by the words of its name; a failure only where it asserts one.
-fn classes(test: &Test) -> BTreeSet<Class> {
+/// What a test is about, by the words of its name and the values that it tries; a failure only where it asserts one.
+fn classes(test: &Test, body: &str) -> BTreeSet<Class> {
     let words = words(&test.path);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let mut found = BTreeSet::new();
-    if has(&EDGE) {
+    if has(&EDGE) || tries_an_end(body) {
         found.insert(Class::Edge);
     }
     if test.expects_error {
         found.insert(Class::Sad);
     } else if has(&HAPPY) && !has(&SAD) {
         found.insert(Class::Happy);
-    } else if found.is_empty() && !has(&SAD) {
+    } else if !has(&EDGE) && !has(&SAD) {
         // A test with a name of its own that asserts no failure shows that something works.
         found.insert(Class::Happy);
     }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use peers_code::{Language, is_test};
-use peers_model::CommitId;
+use peers_model::{CommitId, command};
+use peers_sys::term;
 use serde_json::Value;
 
 use crate::cx::{CheckCx, CouldNot};
+use crate::manifests::is_foreign;
 
 /// Bytes of a manifest.
 const MANIFEST: usize = 1024 * 1024;
@@ -31,11 +33,24 @@ pub(crate) struct Runner {
     pub(crate) form: Form,
     /// Where in the checkout the report is, if not where we said.
     pub(crate) report: Option<String>,
+    /// What stands before the names of its tests, if they do not tell where in the checkout it ran.
+    pub(crate) prefix: String,
 }
 
 impl Runner {
     fn new(name: &'static str, form: Form, cmd: impl Into<String>) -> Self {
-        Self { name, cmd: cmd.into(), form, report: None }
+        Self { name, cmd: cmd.into(), form, report: None, prefix: String::new() }
+    }
+
+    /// In this directory, whose name ends with `/`, or at the top.
+    fn below(mut self, dir: &str) -> Self {
+        if !dir.is_empty() {
+            self.cmd = format!("cd {} && {}", command::word(dir), self.cmd);
+            if matches!(self.form, Form::JUnit | Form::Libtest) {
+                dir.clone_into(&mut self.prefix);
+            }
+        }
+        self
     }
 }
 
@@ -59,24 +74,22 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     }
     let files = cx.files_at(commit)?;
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    let has_tests = |of| paths.iter().any(|path| is_test(path) && Language::of(path) == Some(of));
-    // The names by which pytest finds files; helpers of other tests have others.
-    let of_pytest = |path: &str| {
-        let name = path.rsplit('/').next().and_then(|name| name.strip_suffix(".py"));
-        name.is_some_and(|name| name.starts_with("test_") || name.ends_with("_test"))
-    };
     let mut found = Vec::new();
-    if paths.contains("Cargo.toml") {
-        found.push(Runner::new("cargo test", Form::Libtest, "exec cargo test --no-fail-fast 2>&1"));
+    for dir in outermost(&homes(&paths, &["Cargo.toml"])) {
+        found
+            .push(Runner::new("cargo test", Form::Libtest, "exec cargo test --no-fail-fast 2>&1").below(dir));
     }
-    if paths.contains("go.mod") {
-        found.push(Runner::new("go test", Form::Go, "exec go test -json ./..."));
+    for dir in outermost(&homes(&paths, &["go.mod"])) {
+        found.push(Runner::new("go test", Form::Go, "exec go test -json ./...").below(dir));
     }
-    if paths.contains("package.json") && has_tests(Language::JavaScript) {
-        found.push(node(&cx.read_at(commit, "package.json", MANIFEST)?)?);
-    }
-    if paths.iter().any(|path| of_pytest(path)) {
-        found.push(Runner::new("pytest", Form::JUnit, PYTEST));
+    of_node(cx, commit, &paths, &mut found)?;
+    let tests: Vec<&str> = paths.iter().copied().filter(|path| is_of_pytest(path)).collect();
+    if !tests.is_empty() {
+        let mut dirs = outermost(&homes(&paths, &OF_PYTHON));
+        dirs.retain(|dir| tests.iter().any(|test| test.starts_with(dir)));
+        for dir in if dirs.is_empty() { vec![""] } else { dirs } {
+            found.push(Runner::new("pytest", Form::JUnit, PYTEST).below(dir));
+        }
     }
     if found.is_empty() {
         return Err(CouldNot {
@@ -87,12 +100,78 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     Ok(found)
 }
 
+/// Files that make a directory the one in which pytest is run.
+const OF_PYTHON: [&str; 5] = ["pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini"];
+
+/// Whether pytest finds tests in it, by its name; helpers of other tests have others.
+pub(super) fn is_of_pytest(path: &str) -> bool {
+    let name = path.rsplit('/').next().and_then(|name| name.strip_suffix(".py"));
+    name.is_some_and(|name| name.starts_with("test_") || name.ends_with("_test"))
+}
+
+/// The directories of the project that hold one of these files, in order, each with the `/` behind it.
+fn homes<'p>(paths: &BTreeSet<&'p str>, names: &[&str]) -> BTreeSet<&'p str> {
+    let parts = paths.iter().map(|path| path.split_at(path.rfind('/').map_or(0, |at| at + 1)));
+    parts.filter(|(dir, name)| names.contains(name) && !is_foreign(dir)).map(|(dir, _)| dir).collect()
+}
+
+/// Those that are not below another one: the top alone, where it is among them.
+fn outermost<'p>(dirs: &BTreeSet<&'p str>) -> Vec<&'p str> {
+    let inside = |dir: &str| dirs.iter().any(|above| *above != dir && dir.starts_with(above));
+    dirs.iter().copied().filter(|dir| !inside(dir)).collect()
+}
+
+/// The runner that the manifest at the top names; where it names none, those of the packages below that have tests.
+fn of_node(
+    cx: &CheckCx,
+    commit: &CommitId,
+    paths: &BTreeSet<&str>,
+    found: &mut Vec<Runner>,
+) -> Result<(), CouldNot> {
+    let of_node = |path: &&&str| is_test(path) && Language::of(path) == Some(Language::JavaScript);
+    let tests: Vec<&str> = paths.iter().filter(of_node).copied().collect();
+    let mut dirs = homes(paths, &["package.json"]);
+    if tests.is_empty() || dirs.is_empty() {
+        return Ok(());
+    }
+    let runner = |dir: &str| -> Result<Runner, CouldNot> {
+        let path = format!("{dir}package.json");
+        Ok(node(&path, &cx.read_at(commit, &path, MANIFEST)?)?.below(dir))
+    };
+    if dirs.remove("") {
+        match runner("") {
+            Ok(runner) => {
+                found.push(runner);
+                return Ok(());
+            }
+            // It may only hold together those that have the tests.
+            Err(why) if !tests.iter().all(|test| dirs.iter().any(|dir| test.starts_with(dir))) => {
+                return Err(why);
+            }
+            Err(_) => {}
+        }
+    }
+    for dir in outermost(&dirs) {
+        if tests.iter().any(|test| test.starts_with(dir)) {
+            found.push(runner(dir)?);
+        }
+    }
+    Ok(())
+}
+
 pub(crate) const HINT: &str =
     "set `checks.test_command` and, for a JUnit report, `checks.test_report` in config.yaml";
 
+/// What the runners are called that need a package, and that package.
+const KNOWN: [(&str, &str); 4] =
+    [("vitest", "vitest"), ("jest", "jest"), ("mocha", "mocha"), ("playwright", "@playwright/test")];
+
 /// The runner that a `package.json` names: in its script `test`, else among its dependencies.
-fn node(manifest: &[u8]) -> Result<Runner, CouldNot> {
-    let bad = |what: &str| CouldNot { what: what.to_owned(), hint: Some(HINT.to_owned()) };
+fn node(path: &str, manifest: &[u8]) -> Result<Runner, CouldNot> {
+    let bad = |what: &str| CouldNot {
+        what: what.replace("package.json", &term::line(path, 200)),
+        hint: Some(HINT.to_owned()),
+    };
     let manifest: Value = serde_json::from_slice(manifest).map_err(|_| bad("package.json is no JSON"))?;
     let script = manifest.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
     let words: Vec<&str> = script.split_whitespace().collect();
@@ -101,11 +180,10 @@ fn node(manifest: &[u8]) -> Result<Runner, CouldNot> {
             .iter()
             .any(|of| manifest.get(of).is_some_and(|of| of.get(name).is_some()))
     };
-    let named = ["vitest", "jest", "mocha"].into_iter().find(|name| words.contains(name));
+    let named = KNOWN.into_iter().find(|(name, _)| words.contains(name));
     let on_nodes_own = words.starts_with(&["node"]) && words.contains(&"--test");
-    let known =
-        named.or_else(|| ["vitest", "jest", "mocha"].into_iter().find(|name| !on_nodes_own && depends(name)));
-    Ok(match known {
+    let known = named.or_else(|| KNOWN.into_iter().find(|(_, package)| !on_nodes_own && depends(package)));
+    Ok(match known.map(|(name, _)| name) {
         Some("vitest") => Runner::new(
             "vitest",
             Form::Jest,
@@ -115,6 +193,11 @@ fn node(manifest: &[u8]) -> Result<Runner, CouldNot> {
             "jest",
             Form::Jest,
             "exec node_modules/.bin/jest --ci --json --outputFile=\"$PEERS_REPORT\"",
+        ),
+        Some("playwright") => Runner::new(
+            "playwright",
+            Form::JUnit,
+            "PLAYWRIGHT_JUNIT_OUTPUT_NAME=\"$PEERS_REPORT\" exec node_modules/.bin/playwright test --reporter=junit",
         ),
         Some(_) => Runner::new(
             "mocha",

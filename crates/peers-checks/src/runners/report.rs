@@ -1,6 +1,6 @@
 //! What the reports of test runners say of each test.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -178,25 +178,43 @@ pub(crate) fn libtest(bytes: &[u8]) -> Result<Tests, String> {
 pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
     let mut tests = Tests::new();
     let mut events = 0_usize;
+    // Packages that passed, and those of which a test was told, or said to be missing.
+    let (mut passed, mut told) = (BTreeSet::new(), BTreeSet::new());
     for line in bytes.split(|byte| *byte == b'\n') {
-        let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            // Before Go 1.24 a package that does not build is no event.
+            let failed = str::from_utf8(line).ok().and_then(|line| line.strip_prefix("FAIL\t"));
+            if let Some((package, _)) = failed.and_then(|rest| rest.split_once(" [")) {
+                add(&mut tests, package.to_owned(), Answer::Failed);
+            }
+            continue;
+        };
         events += 1;
         let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+        let package = text("Package").to_owned();
+        if text("Action") == "run" || text("Output").contains("[no tests to run]") {
+            told.insert(package.clone());
+        }
         let answer = match text("Action") {
             "pass" => Answer::Passed,
             "skip" => Answer::Skipped,
             "fail" | "build-fail" => Answer::Failed,
             _ => continue,
         };
-        match (text("Package"), text("Test")) {
+        match text("Test") {
             // A package without a test is skipped as a whole; one that does not build fails as a whole.
-            (package, "") if answer == Answer::Failed => {
-                let package = if package.is_empty() { text("ImportPath") } else { package };
-                add(&mut tests, package.to_owned(), answer);
+            "" if answer == Answer::Failed => {
+                let package = if package.is_empty() { text("ImportPath").to_owned() } else { package };
+                add(&mut tests, package, answer);
             }
-            (_, "") => {}
-            (package, name) => add(&mut tests, format!("{package}::{name}"), answer),
+            "" if answer == Answer::Passed => drop(passed.insert(package)),
+            "" => {}
+            name => add(&mut tests, format!("{package}::{name}"), answer),
         }
+    }
+    // Its `TestMain` ended it before the first test.
+    for silent in passed.difference(&told) {
+        add(&mut tests, silent.clone(), Answer::Failed);
     }
     if events > 0 { Ok(tests) } else { Err("there is no event in it".to_owned()) }
 }

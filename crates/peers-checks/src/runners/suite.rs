@@ -78,7 +78,8 @@ impl Suite {
         let lost = |why: String| {
             let tail = ran.tail(3).join(" | ");
             let said = if tail.is_empty() { String::new() } else { format!(" ({tail})") };
-            CouldNot { what: format!("{name}: {why}{said}"), hint: Some(HINT.to_owned()) }
+            let hint = format!("let `setup` in config.yaml install what it needs, or {HINT}");
+            CouldNot { what: format!("{name}: {why}{said}"), hint: Some(hint) }
         };
         let code = match ran.end {
             RanEnd::Exit(code) if NO_PROGRAM.contains(&code) => {
@@ -110,7 +111,7 @@ impl Suite {
                     self.defects.push(format!("{name} exits 0, and its report names tests that failed"));
                 }
                 for (name, answer) in tests {
-                    report::add(&mut self.tests, name, answer);
+                    report::add(&mut self.tests, format!("{}{name}", runner.prefix), answer);
                 }
             }
         }

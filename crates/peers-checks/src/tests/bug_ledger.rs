@@ -43,6 +43,25 @@ fn row_9_a_med_that_is_fixed_with_a_change_is_closed() {
 }
 
 #[test]
+fn row_12_a_history_that_cannot_be_read_is_no_answer() {
+    let mut world = World::running();
+    let report = world.turn("claude", &report("B1", "low"));
+    world.turn("codex", "more work");
+    assert_eq!(verdict(&world), Verdict::Pass);
+    // The object of a commit between the base and HEAD is gone, or is something else.
+    let (dir, name) = report.as_str().split_at(2);
+    let object = world.work.join(".git/objects").join(dir).join(name);
+    let kept = std::fs::read(&object).unwrap();
+    std::fs::remove_file(&object).unwrap();
+    assert_eq!(world.check("bug-ledger").exit_code(), 3, "gone");
+    std::fs::write(&object, "nothing").unwrap();
+    assert_eq!(world.check("bug-ledger").exit_code(), 3, "damaged");
+    std::fs::remove_file(&object).unwrap();
+    std::fs::write(&object, kept).unwrap();
+    assert_eq!(verdict(&world), Verdict::Pass);
+}
+
+#[test]
 fn a_high_fix_closes_when_another_peer_has_verified_it() {
     let mut world = World::running();
     world.turn("claude", &report("B1", "high"));

@@ -128,6 +128,18 @@ fn row_21_a_name_that_goes_or_changes_is_announced() {
 }
 
 #[test]
+fn row_21_files_with_the_same_bytes_and_files_that_nobody_could_read_before_change_nothing() {
+    let mut world = World::new();
+    let empty = ("a/__init__.py", "");
+    world.commit("source", &[empty, ("b/__init__.py", ""), ("b/odd.py", "x = = 1\n")]);
+    world.base_here();
+    let report = world.check("api-stable").report;
+    assert_eq!((report.verdict, report.notes.len()), (Pass, 1), "{report:?}");
+    world.commit("broken", &[("b/__init__.py", "x = = 1\n")]);
+    assert_eq!(kinds(&world.check("api-stable")), ["unreadable"]);
+}
+
+#[test]
 fn row_22_without_a_base_the_surface_of_before_is_not_known() {
     let world = World::new();
     world.commit("source", &[(SOURCES[0].0, SOURCES[0].1)]);

@@ -41,6 +41,36 @@ fn row_19_a_new_dependency_without_one_fails_and_is_named() {
     assert!(world.check("deps-justified").report.findings.iter().any(|f| f.kind == "unreadable"));
 }
 
+/// A manifest of each language with one dependency, what the name of it is, and the manifest without.
+const MANIFESTS: [(&str, &str, &str, &str); 5] = [
+    (
+        "pyproject.toml",
+        "[project]\ndependencies = []\n",
+        "[project]\ndependencies = [\"Left_Pad>=1\"]\n",
+        "left-pad",
+    ),
+    ("requirements.txt", "", "left-pad==1", "left-pad"),
+    ("package.json", "{}", "{\"devDependencies\": {\"@a/left-pad\": \"1\"}}", "@a/left-pad"),
+    ("Cargo.toml", "[dependencies]\n", "[dependencies]\nleft_pad = \"1\"", "left-pad"),
+    ("go.mod", "module a\n", "module a\nrequire example.com/left-pad v1.0.0", "example.com/left-pad"),
+];
+
+#[test]
+fn row_18_and_19_a_dependency_is_named_with_its_reason_in_each_language() {
+    for (path, before, after, name) in MANIFESTS {
+        let mut world = World::new();
+        world.commit("before", &[(path, before)]);
+        world.base_here();
+        assert_eq!(world.check("deps-justified").report.verdict, PASS, "{path}");
+        world.commit("add", &[(path, after)]);
+        assert_eq!(world.check("deps-justified").report.verdict, FAIL, "{path}");
+        world.commit(&format!("why another\n\nDependency-Justification: other {REASON}\n"), &[]);
+        assert_eq!(world.check("deps-justified").report.verdict, FAIL, "{path}");
+        world.commit(&format!("why\n\nDependency-Justification: {name} {REASON}\n"), &[]);
+        assert_eq!(world.check("deps-justified").report.verdict, PASS, "{path}");
+    }
+}
+
 #[test]
 fn row_20_a_new_version_or_a_new_place_is_no_new_dependency() {
     for (path, before, after) in [

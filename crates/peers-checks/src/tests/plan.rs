@@ -543,6 +543,16 @@ fn row_61_the_commit_of_a_step_is_one_of_those_that_were_reviewed_and_the_store_
         world.turn_with("codex", "concern", &[("CONCERNS.md", text)]);
         assert_eq!(world.says("blind-review"), due, "{text}");
     }
+    // Who has not filed it cannot settle it by taking it out; put back and taken out by who filed it, it is settled.
+    for (who, text, due) in [
+        ("codex", "[BLIND-REVIEW-MISMATCH] it never ends\n", &["mismatch"][..]),
+        ("claude", "none\n", &["erased"]),
+        ("codex", "[BLIND-REVIEW-MISMATCH] it never ends\n", &["mismatch"]),
+        ("codex", "none\n", &[]),
+    ] {
+        world.turn_with(who, "concern", &[("CONCERNS.md", text)]);
+        assert_eq!(world.kinds("blind-review"), due, "{who} {text}");
+    }
     let tick = world.tick;
     let forged = (1..=tick).map(|tick| format!("{}/STEP-1/{tick}-codex-review.md", layout::store::NOTES));
     for path in forged {

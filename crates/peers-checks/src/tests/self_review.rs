@@ -36,6 +36,27 @@ fn a_handoff_without_a_section_fails_and_names_the_commit() {
 }
 
 #[test]
+fn row_01_each_handoff_carries_trailer_and_section_and_work_without_a_handoff_is_none() {
+    let section = "work\n\n## Self-Review\nRead the whole diff again and ran the tests; looked at the error paths and each limit.\n\n";
+    for (message, due, found) in [
+        (handoff("work"), Verdict::Pass, vec![]),
+        (
+            "work\n\nPeer-Status: handoff\nSelf-Review: pass\n".to_owned(),
+            Verdict::Fail,
+            vec!["missing-section"],
+        ),
+        (format!("{section}Peer-Status: handoff\n"), Verdict::Fail, vec!["missing-trailer"]),
+        (format!("{section}Self-Review: pass\n"), Verdict::Fail, vec!["no-handoff"]),
+        ("work".to_owned(), Verdict::Fail, vec!["no-handoff"]),
+    ] {
+        let mut world = World::running();
+        assert_eq!(kinds(&world), (Verdict::Pass, vec![]), "before the first tick");
+        world.turn("claude", &message);
+        assert_eq!(kinds(&world), (due, found), "{message}");
+    }
+}
+
+#[test]
 fn a_missing_trailer_and_a_short_section_fail() {
     let mut world = World::running();
     world.turn("claude", "work\n\n## Self-Review\nlooked at it\n\nPeer-Status: handoff\n");

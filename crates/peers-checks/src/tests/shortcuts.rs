@@ -26,6 +26,8 @@ fn row_66_what_is_not_done_is_told_in_sources_as_a_whole_word() {
         ("pkg/a.py", "class A(ABC):\n    def m(self): raise NotImplementedError()\n", PASS),
         ("src/a.ts", concat!("/* one\n * FIX", "ME two\n */\nlet a = 1;\n"), FAIL),
         ("src/a.ts", "// STUBBORN\nlet a = 1;\n", PASS),
+        ("src/a.js", "// TODO\nlet a = 1;\n", FAIL),
+        ("src/a.tsx", "let a = <b>TODO</b>;\n", PASS),
         ("src/a.rs", "/// HACK\nfn f() { g(); }\n", FAIL),
         ("src/a.rs", "// TODO_LIST\nfn f() { g(); }\n", PASS),
         ("a.go", concat!("package a\n\n// X", "XX\nvar b = 1\n"), FAIL),
@@ -49,6 +51,7 @@ fn row_66_what_is_not_done_is_told_in_sources_as_a_whole_word() {
 #[test]
 fn row_68_statements_that_say_so_are_told_in_each_language() {
     for (path, text) in [
+        ("pkg/a.py", "def f():\n    raise NotImplementedError('later')\n"),
         ("src/a.rs", "fn f() -> u8 { todo!() }\n"),
         ("src/a.rs", "fn f() -> u8 { unimplemented!(\"later\") }\n"),
         ("src/a.ts", "function f(): void { throw new Error(\"not implemented\"); }\n"),

@@ -44,9 +44,15 @@ fn row_03_a_skip_with_a_concrete_reason_passes() {
         "package a\nimport \"testing\"\nfunc TestA(t *testing.T) {{ t.Skip(\"{LONG}\") }}\n\
          func TestB(t *testing.T) {{ if testing.Short() {{ t.Skip() }} }}\n"
     );
-    for (path, text) in
-        [("tests/test_a.py", python), ("tests/a.rs", rust), ("a.test.js", javascript), ("a_test.go", go)]
-    {
+    let typed = format!("// {LONG}\ntest.skip('a', (): void => {{}});\nit.skipIf(win)('b', () => {{}});\n");
+    for (path, text) in [
+        ("tests/test_a.py", python),
+        ("tests/a.rs", rust),
+        ("a.test.js", javascript),
+        ("a.test.ts", typed.clone()),
+        ("a.test.tsx", typed),
+        ("a_test.go", go),
+    ] {
         same("skip-reasons", &[(path, &text)], PASS, &[]);
     }
     same("skip-reasons", &[("a.py", "x = 1\n")], PASS, &[]);
@@ -115,6 +121,8 @@ fn row_05_a_test_file_that_cannot_be_read_fails() {
     for (path, text) in [
         ("test_a.py", "def test_a(:\n"),
         ("a.test.ts", "test('a', () => {\n"),
+        ("a.test.js", "test('a', () => {\n"),
+        ("a.test.tsx", "test('a', () => <b>);\n"),
         ("tests/a.rs", "#[test] fn a( {\n"),
         ("a_test.go", "package a\nfunc TestA(\n"),
     ] {
@@ -124,13 +132,31 @@ fn row_05_a_test_file_that_cannot_be_read_fails() {
     }
 }
 
-/// A source of so many lines in each language, at a path that its test is about.
+#[test]
+fn row_05_what_could_not_be_read_at_the_base_is_read_around_until_it_grows() {
+    let mut world = World::new();
+    let odd = "def test_a(): assert f()\nx = = 1\n";
+    world.commit("odd", &[("tests/test_a.py", odd)]);
+    assert_eq!(world.check("skip-reasons").report.verdict, FAIL, "without a base of it");
+    world.base_here();
+    for (text, due, why) in [
+        (odd.to_owned(), PASS, "as it was"),
+        (format!("{odd}y = = 2\n"), FAIL, "more of it"),
+        (format!("{odd}@pytest.mark.skip\ndef test_b(): assert f()\n"), FAIL, "a skip beside it is seen"),
+        ("def test_a(): assert f()\n".to_owned(), PASS, "mended"),
+    ] {
+        world.commit("now", &[("tests/test_a.py", &text)]);
+        assert_eq!(world.check("skip-reasons").report.verdict, due, "{why}");
+    }
+}
+
+/// A source of so many lines in each language, which may fail, at a path that its test is about.
 fn long(path: &str, lines: usize) -> String {
     let (head, line) = match path.rsplit('.').next() {
-        Some("py") => ("", "x = 1\n"),
-        Some("rs") => ("", "const X: u8 = 1;\n"),
-        Some("go") => ("package a\n", "var x = 1\n"),
-        _ => ("", "let x = 1;\n"),
+        Some("py") => ("def f(): raise ValueError\n", "x = 1\n"),
+        Some("rs") => ("fn f() { panic!() }\n", "const X: u8 = 1;\n"),
+        Some("go") => ("package a\nfunc f() { panic(1) }\n", "var x = 1\n"),
+        _ => ("function f() { throw new Error(); }\n", "let x = 1;\n"),
     };
     format!("{head}{}", line.repeat(lines))
 }
@@ -147,6 +173,11 @@ fn row_06_a_long_source_with_tests_of_three_kinds_passes_and_a_short_one_needs_n
             "src/box.js",
             "src/box.test.js",
             "test('opens', () => { expect(open(1)).toBe(1); });\ntest('empty box', () => { expect(open(0)).toBe(0); });\ntest('fails', () => { expect(() => open(2)).toThrow(); });\n",
+        ),
+        (
+            "src/box.ts",
+            "src/box.test.ts",
+            "test('opens', () => { expect(open(1)).toBe(1); });\ntest('empty box', () => { expect(open(0)).toBe(0); });\ntest('fails', async () => { await expect(open(2)).rejects.toThrow(); });\n",
         ),
         (
             "src/box.rs",
@@ -189,6 +220,81 @@ fn row_07_the_words_of_one_name_are_not_tests_of_three_kinds() {
         FAIL,
         &["a.py:- its tests of three kinds assert the same things"],
     );
+    // What a test in Go asserts is the condition under which it fails.
+    let go = |guards: [&str; 3]| {
+        let test = |(name, guard)| {
+            format!("func Test{name}(t *testing.T) {{ if err := {guard} {{ t.Errorf(\"%v\", err) }} }}\n")
+        };
+        let tests: String = ["Works", "Empty", "Error"].into_iter().zip(guards).map(test).collect();
+        format!("package a\n\nimport \"testing\"\n\n{tests}")
+    };
+    let source = long("a.go", 60);
+    for (guards, verdict) in [
+        (["f(1); err != nil", "f(0); err != nil", "f(-1); err == nil"], PASS),
+        (["f(1); err == nil", "f(1); err == nil", "f(1); err == nil"], FAIL),
+    ] {
+        let files = [("a.go", source.as_str()), ("a_test.go", &go(guards))];
+        assert_eq!(check("three-class", &[], &files).report.verdict, verdict, "{guards:?}");
+    }
+}
+
+#[test]
+fn row_07_one_name_with_words_of_three_kinds_is_one_test_in_each_language() {
+    for (source, test, text) in [
+        (
+            "src/a.js",
+            "src/a.test.js",
+            "test('invalid admin token', () => { expect(f('x')).toBe(false); });\n",
+        ),
+        (
+            "src/a.ts",
+            "src/a.test.ts",
+            "test('invalid admin token', () => { expect(f('x')).toBe(false); });\n",
+        ),
+        ("src/a.rs", "tests/a.rs", "#[test]\nfn invalid_admin_token() { assert!(!f(1)); }\n"),
+        (
+            "a/a.go",
+            "a/a_test.go",
+            "package a\nfunc TestInvalidAdminToken(t *testing.T) { if f(1) { t.Fatal() } }\n",
+        ),
+    ] {
+        let due = format!("{source}:- no test of the kind happy, edge, sad");
+        same("three-class", &[(source, &long(source, 60)), (test, text)], FAIL, &[&due]);
+    }
+}
+
+#[test]
+fn row_08_a_marker_says_in_each_language_what_the_tests_of_a_module_are_about() {
+    for (source, test, text) in [
+        (
+            "src/a.js",
+            "tests/other.test.js",
+            "// kind: happy, edge, sad\nimport { f } from '../src/a';\ntest('wrong', () => { expect(f(1)).toBe(1); });\ntest('bad', () => { expect(f(2)).toBe(2); });\ntest('unknown', () => { expect(f(3)).toBe(3); });\n",
+        ),
+        (
+            "src/a.ts",
+            "tests/other.test.ts",
+            "// kind: happy, edge, sad\nimport { f } from '../src/a';\ntest('wrong', () => { expect(f(1)).toBe(1); });\ntest('bad', () => { expect(f(2)).toBe(2); });\ntest('unknown', () => { expect(f(3)).toBe(3); });\n",
+        ),
+        (
+            "src/a.rs",
+            "tests/other.rs",
+            "// kind: happy, edge, sad\nuse pkg::a::f;\n#[test]\nfn wrong() { assert!(f(1)); }\n#[test]\nfn bad() { assert!(f(2)); }\n#[test]\nfn unknown() { assert!(f(3)); }\n",
+        ),
+        (
+            "a/a.go",
+            "a/other_test.go",
+            "package a\n\n// kind: happy, edge, sad\n\nfunc TestWrong(t *testing.T) { if f(1) { t.Fatal(1) } }\nfunc TestBad(t *testing.T) { if f(2) { t.Fatal(2) } }\nfunc TestUnknown(t *testing.T) { if f(3) { t.Fatal(3) } }\n",
+        ),
+    ] {
+        same("three-class", &[(source, &long(source, 60)), (test, text)], PASS, &[]);
+        let plain = text.replace("// kind: happy, edge, sad\n", "");
+        assert_eq!(
+            check("three-class", &[], &[(source, &long(source, 60)), (test, &plain)]).report.verdict,
+            FAIL,
+            "{test}"
+        );
+    }
 }
 
 #[test]
@@ -209,6 +315,96 @@ fn what_a_package_passes_on_is_tested_by_its_name() {
     let index = format!("module.exports = function () {{\n{}}};\n", "  f();\n".repeat(60));
     let tests = "var parse = require('../');\ntest('one', t => { t.equal(parse(1), 1); });\ntest('empty', t => { t.equal(parse(2), 1); });\ntest('fails', t => { t.throws(() => parse(3)); });\n";
     assert_eq!(check("three-class", &[], &[("index.js", &index), ("test/a.js", tests)]).report.verdict, PASS);
+}
+
+#[test]
+fn row_06_what_tests_of_real_projects_look_like() {
+    // Failures by a helper in another file, ends by the values that are tried, names through the package alone.
+    for (source, tests) in [
+        (
+            (
+                "src/eval.rs",
+                "use crate::{Version, Req};\npub(crate) fn matches(req: &Req, of: &Version) -> Result<bool, Error> {\nLINES    Err(Error)\n}\n",
+            ),
+            vec![
+                (
+                    "tests/util/mod.rs",
+                    "pub fn version_err(text: &str) -> Error {\n    Version::parse(text).unwrap_err()\n}\n",
+                ),
+                (
+                    "tests/version.rs",
+                    "use pkg::Version;\n#[test]\nfn test_new() {\n    assert_eq!(version(\"1\"), 1);\n}\n#[test]\nfn test_parse() {\n    assert_eq!(version_err(\"x\").to_string(), \"x\");\n}\n#[test]\nfn test_more() {\n    assert_eq!(version(\"\"), 0);\n}\n",
+                ),
+            ],
+        ),
+        (
+            ("src/pkg/decorators.py", "def command(f):\nLINES    raise TypeError(f)\n"),
+            vec![
+                (
+                    "tests/helpers.py",
+                    "def rejects(f):\n    with pytest.raises(TypeError):\n        command(f)\n",
+                ),
+                (
+                    "tests/test_basic.py",
+                    "import pkg\n\ndef test_one():\n    assert pkg.command(1) == 1\n\ndef test_two():\n    rejects(3)\n\ndef test_three():\n    assert pkg.command('') == 2\n",
+                ),
+            ],
+        ),
+        (
+            (
+                "lib/parse.js",
+                "module.exports = function parse(text) {\nLINES  throw new TypeError(text);\n};\n",
+            ),
+            vec![
+                ("test/util.js", "function rejects(text) {\n  assert.throws(() => qs.parse(text));\n}\n"),
+                (
+                    "test/all.js",
+                    "const qs = require('../lib/parse');\ntest('a', () => { assert.equal(qs.parse('a'), 1); });\ntest('b', () => { rejects('b'); });\ntest('c', () => { assert.equal(qs.parse([]), 0); });\n",
+                ),
+            ],
+        ),
+        (
+            (
+                "a/parse.go",
+                "package a\n\nfunc Parse(text string) error {\nLINES\treturn errors.New(text)\n}\n",
+            ),
+            vec![
+                (
+                    "a/util_test.go",
+                    "package a\n\nfunc rejects(t *testing.T, text string) {\n\tif err := Parse(text); err == nil {\n\t\tt.Fatal(text)\n\t}\n\trequire.Error(t, Parse(text))\n}\n",
+                ),
+                (
+                    "a/all_test.go",
+                    "package a\n\nfunc TestA(t *testing.T) {\n\tassert.Equal(t, Parse(\"a\"), 1)\n}\n\nfunc TestB(t *testing.T) {\n\trejects(t, \"b\")\n\tassert.True(t, true)\n}\n\nfunc TestC(t *testing.T) {\n\tassert.Equal(t, Parse(\"\"), 2)\n}\n",
+                ),
+            ],
+        ),
+    ] {
+        let line = match source.0.rsplit('.').next() {
+            Some("rs") => "    let a = 1;\n",
+            Some("py") => "    a = 1\n",
+            Some("go") => "\ta := 1\n",
+            _ => "  let a = 1;\n",
+        };
+        let text = source.1.replace("LINES", &line.repeat(60));
+        let files = |tests: &[(&'static str, &'static str)]| {
+            let mut files = vec![(source.0, text.clone())];
+            files.extend(tests.iter().map(|(path, text)| (*path, (*text).to_owned())));
+            files
+        };
+        let judged = |files: &[(&str, String)]| {
+            let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+            check("three-class", &[], &files).report
+        };
+        let report = judged(&files(&tests));
+        assert_eq!(report.verdict, PASS, "{}: {:?}", source.0, report.findings);
+        // Without the helper nothing says that something fails.
+        assert_eq!(judged(&files(&tests[1..])).verdict, FAIL, "{}", source.0);
+    }
+    // What cannot fail needs no test of a failure.
+    let tests = ("test_a.py", "def test_one(): assert f(1)\ndef test_empty(): assert f(2)\n");
+    assert_eq!(check("three-class", &[], &[("a.py", &"x = 1\n".repeat(60)), tests]).report.verdict, PASS);
+    assert_eq!(check("three-class", &[], &[("a.py", &long("a.py", 60)), tests]).report.verdict, FAIL);
 }
 
 #[test]
@@ -237,6 +433,12 @@ fn row_69_a_body_that_does_nothing_fails_and_a_declaration_does_not() {
         )],
         FAIL,
         &["src/a.ts:1 `f` does nothing", "src/a.ts:2 `m` does nothing"],
+    );
+    same(
+        "no-empty-bodies",
+        &[("src/a.js", "function f() {}\nclass A { m() {} }\nconst g = () => h();\n")],
+        FAIL,
+        &["src/a.js:1 `f` does nothing", "src/a.js:2 `m` does nothing"],
     );
     same(
         "no-empty-bodies",

@@ -1,7 +1,7 @@
 //! Checks that run programs of the project: a fake runner answers, with reports as the real ones write them.
 //!
-//! `testdata/runners` holds what pytest 9, `node --test` 20, cargo, jest 30, vitest 4 and mocha 12 wrote; `go.jsonl` is
-//! made up after the documentation of `go tool test2json`.
+//! `testdata/runners` holds what pytest 9, `node --test` 20, cargo, jest 30, vitest 4, mocha 12, playwright 1.65 and Go 1.19
+//! wrote.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,8 +16,10 @@ const NODE_QUITS: &[u8] = include_bytes!("../../testdata/runners/node_quits.xml"
 const CARGO: &[u8] = include_bytes!("../../testdata/runners/cargo.txt");
 const CARGO_QUITS: &[u8] = include_bytes!("../../testdata/runners/cargo_quits.txt");
 const GO: &[u8] = include_bytes!("../../testdata/runners/go.jsonl");
+const GO_QUITS: &[u8] = include_bytes!("../../testdata/runners/go_quits.jsonl");
 const JEST: &[u8] = include_bytes!("../../testdata/runners/jest.json");
 const VITEST: &[u8] = include_bytes!("../../testdata/runners/vitest.json");
+const PLAYWRIGHT: &[u8] = include_bytes!("../../testdata/runners/playwright.xml");
 const MOCHA: &[u8] = include_bytes!("../../testdata/runners/mocha.json");
 
 fn exit(code: i32, report: Option<&[u8]>, stdout: &[u8]) -> ToolRan {
@@ -104,8 +106,15 @@ fn each_runner_is_found_by_the_files_and_its_report_read() {
         (&|| node("vitest"), "bin/vitest", exit(1, Some(VITEST), b""), (2, 1, 2), "a.test.js::is wrong"),
         (&|| node("jest --ci"), "bin/jest", exit(1, Some(JEST), b""), (2, 1, 2), "a.test.js::is wrong"),
         (&|| node("mocha"), "bin/mocha", exit(1, Some(MOCHA), b""), (2, 1, 1), "a.test.js::is wrong"),
+        (
+            &|| node("playwright test"),
+            "bin/playwright",
+            exit(1, Some(PLAYWRIGHT), b""),
+            (2, 1, 2),
+            "a.spec.js::a group › is wrong",
+        ),
         (&cargo, "cargo test", exit(101, None, CARGO), (4, 1, 1), "shop::tests::is_wrong"),
-        (&go, "go test -json", exit(1, None, GO), (2, 4, 1), "example.org/shop"),
+        (&go, "go test -json", exit(1, None, GO), (2, 5, 1), "example.org/shop"),
     ] {
         let made = world();
         let (cx, seen) = with(made.cx(), vec![ran]);
@@ -164,6 +173,26 @@ fn a_test_that_ends_its_process_well_is_not_green() {
 }
 
 #[test]
+fn a_package_of_go_without_an_answer_is_red() {
+    let go = project(&[("go.mod", "module a\n"), ("a_test.go", "package a\n")]);
+    // Go 1.24 and later tell of a build in events, the recorded version in a line of text.
+    let newer = b"{\"ImportPath\":\"example.org/shop/broken\",\"Action\":\"build-output\",\"Output\":\"a.go:3:2: undefined: x\\n\"}\n\
+        {\"ImportPath\":\"example.org/shop/broken\",\"Action\":\"build-fail\"}\n\
+        {\"Action\":\"fail\",\"Package\":\"example.org/shop/broken\",\"Elapsed\":0,\"FailedBuild\":\"example.org/shop/broken\"}\n";
+    for (code, bytes, due) in [
+        (1, GO, "example.org/shop/broken"),
+        (1, newer, "example.org/shop/broken"),
+        // `TestMain` ended it with 0 before any test; the package with benchmarks alone is no such case.
+        (0, GO_QUITS, "example.org/shop"),
+    ] {
+        let report = run_with(&go, "tests", &["--retry=0"], vec![exit(code, None, bytes)]).report;
+        let failed: Vec<&str> = report.findings.iter().map(|found| found.path.as_str()).collect();
+        assert_eq!(report.verdict, FAIL);
+        assert!(failed.contains(&due) && !failed.iter().any(|path| path.ends_with("bench")), "{failed:?}");
+    }
+}
+
+#[test]
 fn a_test_that_two_runners_know_passes_only_where_it_passes_in_both() {
     let package = "{\"scripts\": {\"test\": \"node --test\"}}";
     let world = project(&[("package.json", package), ("a.test.js", "x;\n"), TEST_PY]);
@@ -199,6 +228,59 @@ fn a_red_run_is_tried_again_as_often_as_the_goal_says() {
     assert_eq!(once.report.verdict, FAIL);
     let silent = exit(0, None, b"");
     assert_eq!(run(&python(), "tests", vec![silent, green]).report.verdict, PASS);
+}
+
+#[test]
+fn runners_of_packages_below_the_top_are_run_there() {
+    let vitest = r#"{"devDependencies": {"vitest": "4"}}"#;
+    let holds = r#"{"workspaces": ["web"]}"#;
+    let js = |path| (path, "test('a', () => {});\n");
+    let py = "def test_a():\n    pass\n";
+    for (files, due) in [
+        (vec![("web/package.json", vitest), js("web/a.test.js")], "cd web/ && exec node_modules/.bin/vitest"),
+        (
+            vec![("package.json", holds), ("web/package.json", vitest), js("web/a.test.js")],
+            "cd web/ && exec node_modules",
+        ),
+        (
+            vec![("package.json", vitest), ("web/package.json", vitest), js("web/a.test.js")],
+            "exec node_modules",
+        ),
+        (vec![("my app/go.mod", "module a\n")], "cd 'my app/' && exec go test"),
+        (
+            vec![("api/Cargo.toml", "[package]\n"), ("api/x/Cargo.toml", "[package]\n")],
+            "cd api/ && exec cargo test",
+        ),
+        (
+            vec![("api/pyproject.toml", "[project]\n"), ("api/tests/test_a.py", py)],
+            "cd api/ && for python in",
+        ),
+        (
+            vec![("pyproject.toml", "[project]\n"), ("api/setup.py", ""), ("api/test_a.py", py)],
+            "for python in",
+        ),
+        (vec![("api/test_a.py", py)], "for python in"),
+    ] {
+        let world = project(&files);
+        let (cx, seen) = with(world.cx(), vec![exit(0, None, b"")]);
+        crate::run("tests", &cx, &["--retry=0".to_owned()]).unwrap();
+        let seen: Vec<String> = seen.borrow().iter().map(|(_, cmd)| cmd.clone()).collect();
+        assert!(seen.len() == 1 && seen[0].starts_with(due), "{seen:?}");
+    }
+    // Tests of one name in two packages are two tests.
+    let both = project(&[("a/setup.py", ""), ("a/test_a.py", py), ("b/setup.py", ""), ("b/test_a.py", py)]);
+    let report =
+        run_with(&both, "tests", &["--retry=0"], vec![pytest(&["!test_a"]), pytest(&["test_a"])]).report;
+    assert_eq!((report.counts["passed"], report.counts["failed"]), (1, 1));
+    assert_eq!(report.findings[0].path, "a/tests.test_a::test_a");
+    for files in [
+        // Tests of the top belong to no package below it.
+        vec![("package.json", holds), ("web/package.json", vitest), js("web/a.test.js"), js("a.test.js")],
+        vec![("web/package.json", "{}"), js("web/a.test.js")],
+        vec![("node_modules/x/package.json", vitest), js("node_modules/x/a.test.js")],
+    ] {
+        assert_eq!(run(&project(&files), "tests", vec![pytest(&["test_a"])]).report.verdict, ERROR);
+    }
 }
 
 #[test]
@@ -386,8 +468,23 @@ fn row_70_each_way_to_leave_a_test_out_is_found_and_what_only_looks_like_it_is_n
         ("tests/test_b.py", "def test_b():\n    pytest.skip()\n", FAIL),
         ("b.test.js", "xit('b', () => {});\n", FAIL),
         ("b.test.js", "it.only('b', () => {});\n", FAIL),
+        ("b.test.js", "describe.only('b', () => {});\n", FAIL),
+        ("b.test.js", "test.concurrent.only('b', () => {});\n", FAIL),
+        ("b.test.js", "test.only.each([1])('b', () => {});\n", FAIL),
+        ("b.test.js", "fit('b', () => {});\n", FAIL),
+        ("b.test.js", "test('b', { only: true }, () => {});\n", FAIL),
+        ("b.test.js", "test('b', { only: false }, () => {});\n", PASS),
+        ("b.spec.ts", "test.describe.only('b', () => {});\n", FAIL),
         ("tests/b.rs", "#[test]\n#[ignore]\nfn b() {}\n", FAIL),
         ("b_test.go", "package b\nfunc TestB(t *testing.T) { t.Skip() }\n", FAIL),
+        ("b_test.go", "//go:build slow\n\npackage b\nfunc TestB(t *testing.T) { f() }\n", FAIL),
+        ("tests/b.rs", "#![cfg(feature = \"slow\")]\n#[test]\nfn b() {}\n", FAIL),
+        (
+            "src/b.rs",
+            "#[cfg(all(test, feature = \"slow\"))]\nmod tests {\n    #[test]\n    fn b() {}\n}\n",
+            FAIL,
+        ),
+        ("src/b.rs", "#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n", PASS),
         ("tests/test_b.py", "def test_b():\n    sys.exit(0)\n", PASS),
         ("b.test.js", "process.exit(0);\nmaxit('b', () => {});\n", PASS),
         ("src/b.py", "@pytest.mark.skip\ndef b(): pass\n", PASS),
@@ -403,6 +500,147 @@ fn row_70_each_way_to_leave_a_test_out_is_found_and_what_only_looks_like_it_is_n
     assert_eq!(skips(&world, &["-test_a"]).report.verdict, FAIL, "only the runner tells of it");
     assert_eq!(skips(&world, &["test_a"]).report.verdict, PASS);
     assert_eq!(run(&world, "no-skipped-tests", vec![exit(0, None, b"")]).report.verdict, ERROR);
+}
+
+#[test]
+fn row_70_what_the_configuration_of_a_runner_leaves_out_is_told_where_the_base_did_not() {
+    let says = |files: &[(&str, &str)], now: &[(&str, &str)]| {
+        let mut world = project(&[TEST_PY, ("a.test.js", "test('a', () => {});\n")]);
+        world.commit("more", files);
+        world.base_here();
+        world.commit("settings", now);
+        let report = run_with(&world, "no-skipped-tests", &["--no-runner"], vec![pytest(&["test_a"])]).report;
+        let found =
+            report.findings.iter().map(|f| format!("{}:{} {}", f.path, f.line.unwrap_or(0), f.message));
+        assert_eq!(report.verdict, if report.findings.is_empty() { PASS } else { FAIL });
+        found.collect::<Vec<_>>().join("; ")
+    };
+    for (path, before, now, due) in [
+        (
+            "pytest.ini",
+            "",
+            "[pytest]\naddopts = -q\n  -k 'not slow' --ignore=tests/slow\n",
+            "2 addopts: `-k not slow` was not there at the base; pytest.ini:3 addopts: `--ignore=tests/slow`",
+        ),
+        ("pytest.ini", "[pytest]\naddopts = -k x\n", "[pytest]\naddopts = -q -k x\n", ""),
+        ("pytest.ini", "", "[other]\naddopts = -k x\n", ""),
+        ("tox.ini", "", "[pytest]\nnorecursedirs = slow\n", "2 norecursedirs: `slow`"),
+        (
+            "setup.cfg",
+            "",
+            "[tool:pytest]\naddopts = --deselect tests/test_a.py::test_a\n",
+            "2 addopts: `--deselect tests/test_a.py::test_a`",
+        ),
+        (
+            "pyproject.toml",
+            "",
+            "[tool.pytest.ini_options]\naddopts = [\"-m\", \"not slow\"]\n",
+            "2 addopts: `-m not slow`",
+        ),
+        ("pyproject.toml", "", "[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\n", ""),
+        (
+            "pyproject.toml",
+            "",
+            "[tool.pytest.ini_options]\ntestpaths = [\"tests/fast\"]\n",
+            "2 testpaths: nothing but `tests/fast` is chosen",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\npython_files = [\"a.py\", \"b.py\"]\n",
+            "[tool.pytest.ini_options]\npython_files = [\"b.py\"]\n",
+            "2 python_files: `a.py` was chosen at the base",
+        ),
+        (
+            "tests/conftest.py",
+            "",
+            "import os\ncollect_ignore = ['test_a.py']\n",
+            "2 collect_ignore: `test_a.py`",
+        ),
+        (
+            "tests/conftest.py",
+            "collect_ignore = []\n",
+            "collect_ignore = []\nif slow:\n    collect_ignore.append('test_a.py')\n",
+            "3 collect_ignore: `test_a.py`",
+        ),
+        (
+            "package.json",
+            "",
+            "{\n \"jest\": {\n  \"testPathIgnorePatterns\": [\"/node_modules/\", \"a.test\"]}}\n",
+            "3 testPathIgnorePatterns: `a.test`",
+        ),
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"vitest run\"}}",
+            "{\"scripts\": {\"test\": \"vitest run --exclude a.test.js\"}}",
+            "1 scripts.test: `--exclude a.test.js`",
+        ),
+        ("package.json", "", "{\"scripts\": {\"test\": \"make -k test\"}}", ""),
+        (
+            "jest.config.js",
+            "",
+            "module.exports = {\n  testMatch: ['**/b.test.js'],\n};\n",
+            "2 testMatch: nothing but `**/b.test.js`",
+        ),
+        (
+            "vitest.config.ts",
+            "",
+            "export default defineConfig({ test: {\n  coverage: { exclude: ['src/x'] },\n  exclude: [...configDefaults.exclude, 'a.test.js'],\n} });\n",
+            "3 exclude: `a.test.js`",
+        ),
+        (".mocharc.yml", "", "ignore:\n  - a.test.js\n", "2 ignore: `a.test.js`"),
+        (
+            ".mocharc.json",
+            "",
+            "{\"grep\": \"fast\", \"invert\": true}",
+            "1 grep: `fast` was not there at the base; .mocharc.json:1 invert",
+        ),
+        ("playwright.config.ts", "", "export default { testIgnore: /slow/ };\n", "1 testIgnore: `/slow/`"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"a\"\n",
+            "[package]\nname = \"a\"\nautotests = false\n[lib]\ndoctest = false\n[[test]]\nname = \"b\"\ntest = false\n",
+            "3 package: `autotests = false` was not there at the base; Cargo.toml:5 lib: `doctest = false` was not there at the base; Cargo.toml:8 test.b: `test = false`",
+        ),
+        (
+            "Cargo.toml",
+            "[[test]]\nname = \"b\"\n",
+            "[[test]]\nname = \"b\"\nrequired-features = [\"slow\"]\n",
+            "3 test.b: `required-features`",
+        ),
+        (
+            "Cargo.toml",
+            "[workspace]\nmembers = [\"a\"]\n",
+            "[workspace]\nmembers = [\"a\"]\nexclude = [\"b\"]\n",
+            "3 workspace.exclude: `b`",
+        ),
+        ("node_modules/x/jest.config.js", "", "module.exports = { testMatch: ['x'] };\n", ""),
+        ("pyproject.toml", "", "[tool\n", "0 "),
+    ] {
+        let told = says(&[(path, before)], &[(path, now)]);
+        let due = if due.is_empty() { String::new() } else { format!("{path}:{due}") };
+        assert!(told.starts_with(&due) && told.is_empty() == due.is_empty(), "{now}: {told}");
+        assert!(!due.is_empty() || told.is_empty(), "{now}: {told}");
+    }
+    // A file that only moves its settings leaves nothing more out.
+    let settings = "[pytest]\naddopts = -k x\n";
+    assert_eq!(says(&[("pytest.ini", settings)], &[("pytest.ini", ""), ("tox.ini", settings)]), "");
+}
+
+#[test]
+fn row_71_a_setting_that_leaves_tests_out_needs_a_reason_that_another_peer_reviewed() {
+    let mut world = python();
+    world.base_here();
+    world.start_run(Vec::new());
+    let path = "pytest.ini";
+    let says = |world: &World| skips(world, &["test_a"]).report.verdict;
+    world.turn_with("claude", "s", &[(path, "[pytest]\n# SKIP-REASON: no display there\naddopts = -k x\n")]);
+    assert_eq!(says(&world), FAIL, "a reason alone");
+    let blob = world.git(&["rev-parse", &format!("HEAD:{path}")]);
+    let review = format!("review\n\nPeers-Review: {path}@{}#L2-3\n", blob.trim());
+    world.turn("claude", &review);
+    assert_eq!(says(&world), FAIL, "a review by its author");
+    world.turn("codex", &review);
+    assert_eq!(says(&world), PASS);
 }
 
 #[test]
@@ -434,6 +672,83 @@ fn row_71_a_skip_of_the_base_stays_allowed_as_long_as_its_test_is_the_same() {
     assert_eq!(says(&world), FAIL, "a review by its author");
     world.turn("codex", &review);
     assert_eq!(says(&world), PASS, "a reason and a review");
+}
+
+#[test]
+fn row_71_a_skip_of_the_base_stays_allowed_in_each_language() {
+    for (path, top, skip) in [
+        ("b.test.js", "", "it.skip('NAME', () => { expect(BODY); });\n"),
+        ("b.test.ts", "", "it.skip('NAME', (): void => { expect(BODY); });\n"),
+        ("tests/b.rs", "", "#[test]\n#[ignore = \"slow\"]\nfn NAME() { assert!(BODY); }\n"),
+        ("b_test.go", "package b\n", "func TestNAME(t *testing.T) { t.Skip(); f(BODY) }\n"),
+    ] {
+        let of = |name: &str, body: &str| skip.replace("NAME", name).replace("BODY", body);
+        let mut world = python();
+        world.commit("before", &[(path, &format!("{top}{}", of("B", "1")))]);
+        world.base_here();
+        for (text, due, why) in [
+            (of("B", "1"), PASS, "it was there"),
+            (format!("\n\n{}", of("B", "1")), PASS, "its lines moved"),
+            (of("B", "2"), FAIL, "another body"),
+            (of("B", "1") + &of("C", "1"), FAIL, "a new one"),
+        ] {
+            world.commit("now", &[(path, &format!("{top}{text}"))]);
+            let flags = ["--no-runner"];
+            let told = run_with(&world, "no-skipped-tests", &flags, vec![pytest(&["test_a"])]).report;
+            assert_eq!(told.verdict, due, "{path}: {why}");
+        }
+    }
+}
+
+#[test]
+fn row_23_a_test_that_any_runner_tells_to_fail_is_lost() {
+    let report = |text: &str, from: &str, to: &str| text.replacen(from, to, 1).into_bytes();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let cargo = || project(&[("Cargo.toml", "[package]\n"), ("src/lib.rs", "fn a() {}\n")]);
+    let go = || project(&[("go.mod", "module a\n"), ("a_test.go", "package a\n")]);
+    let junit = "<testsuites><testsuite><testcase classname=\"a\" name=\"one\"/></testsuite></testsuites>";
+    let red = "name=\"one\"><failure/></testcase>";
+    let in_jest = r#"{"testResults": [{"name": "/checkout/a.js", "assertionResults": [{"title": "one", "status": "passed"}]}]}"#;
+    let in_mocha = r#"{"passes": [{"file": "/checkout/a.js", "title": "one", "fullTitle": "one"}], "pending": [], "failures": []}"#;
+    let in_cargo = "     Running unittests src/lib.rs (target/debug/deps/a-0)\nrunning 1 test\ntest one ... ok\ntest result: ok\n";
+    let in_go = "{\"Action\":\"run\",\"Package\":\"a\",\"Test\":\"One\"}\n{\"Action\":\"pass\",\"Package\":\"a\",\"Test\":\"One\"}\n";
+    for (mut world, green, gone) in [
+        (node("node --test"), junit.as_bytes().to_vec(), report(junit, "name=\"one\"/>", red)),
+        (node("vitest"), in_jest.into(), report(in_jest, "passed", "failed")),
+        (node("jest"), in_jest.into(), report(in_jest, "passed", "skipped")),
+        (node("mocha"), in_mocha.into(), report(in_mocha, "\"title\": \"one\"", "\"title\": \"two\"")),
+        (node("playwright test"), junit.as_bytes().to_vec(), report(junit, "one", "two")),
+        (cargo(), in_cargo.into(), report(in_cargo, "one ... ok", "one ... ignored")),
+        (go(), in_go.into(), report(in_go, "pass", "fail")),
+    ] {
+        world.base_here();
+        let told = |bytes: &[u8]| {
+            let by_output = text(bytes).contains("Running") || text(bytes).contains("Action");
+            if by_output { exit(0, None, bytes) } else { exit(0, Some(bytes), b"") }
+        };
+        let lost = run(&world, "no-regression", vec![told(&green), told(&gone)]).report;
+        assert_eq!((lost.verdict, lost.findings.len()), (FAIL, 1), "{lost:?}");
+        assert_eq!(run(&world, "no-regression", vec![told(&green)]).report.verdict, PASS);
+    }
+}
+
+#[test]
+fn row_13_a_reproducer_is_a_test_in_each_language() {
+    for (path, text, name, due) in [
+        ("tests/b.rs", "#[test]\nfn test_b() { assert!(f()); }\n", "test_b", PASS),
+        ("pkg/b_test.go", "package b\nfunc TestB(t *testing.T) { f() }\n", "TestB", PASS),
+        ("src/b.test.ts", "test('b', (): void => {});\n", "b", PASS),
+        ("src/__tests__/b.js", "test('b', () => {});\n", "b", PASS),
+        ("src/b.go", "package b\n", "TestB", FAIL),
+        ("src/b.ts", "let b = 1;\n", "b", FAIL),
+    ] {
+        let mut world = bug();
+        world.turn_with("claude", REPRODUCE, &[(path, text)]);
+        world.turn_with("claude", RESOLVE, &[("src/a.py", "x = 2\n")]);
+        let answers = vec![pytest(&["test_a", &format!("!{name}")]), pytest(&["test_a", name])];
+        let report = run(&world, "tdd-order", answers).report;
+        assert_eq!(report.verdict, due, "{path}: {report:?}");
+    }
 }
 
 fn bug() -> World {

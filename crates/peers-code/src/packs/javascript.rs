@@ -162,6 +162,15 @@ fn assigned<'t>(out: &mut Symbols<'t>, node: Node<'_>, scope: &Scope, exports: &
     }
     match right.kind() {
         "identifier" => drop(exports.names.insert(out.of(right))),
+        "class" => {
+            exports.names.insert("default");
+            class(out, right, scope, "default");
+        }
+        _ if is_function(right) => {
+            exports.names.insert("default");
+            let body = right.child_by_field_name("body");
+            out.add(scope, (Kind::Function, "default", true), right, body, params(out, right));
+        }
         "object" => {
             for entry in children(right) {
                 match entry.kind() {

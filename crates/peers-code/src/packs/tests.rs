@@ -111,6 +111,14 @@ export { other } from "./other.js";
             "+fn d(y) 5-5: exports.d = (y) =>",
         ],
     );
+    same(
+        &symbols("a.js", "module.exports = function parse(text, options) {};\n"),
+        &["+fn default(text, options) 1-1: function parse(text, options)"],
+    );
+    same(
+        &symbols("a.js", "module.exports = class Box { size() {} };\n"),
+        &["+class default() 1-1: class Box", "+method default.size() 1-1: size()"],
+    );
 }
 
 #[test]
@@ -306,6 +314,34 @@ def maxit(): sys.exit(0)
             "Skip 26 TestBox.test_inner: later",
         ],
     );
+}
+
+#[test]
+fn helpers_by_which_something_fails_are_no_tests() {
+    for (path, text) in [
+        (
+            "tests/a.rs",
+            "fn err(a: u8) -> E { f(a).unwrap_err() }\nfn fine() { f(1).unwrap(); }\n#[test]\nfn a() { f(2).unwrap_err(); }\n",
+        ),
+        (
+            "test_a.py",
+            "def err():\n    with pytest.raises(E): f()\ndef fine(): assert f()\ndef test_a():\n    with pytest.raises(E): f()\n",
+        ),
+        (
+            "a.test.js",
+            "const err = () => { assert.throws(f); };\nfunction fine() { assert.ok(f()); }\ntest('a', () => { assert.throws(f); });\n",
+        ),
+        (
+            "a.test.ts",
+            "function err(a: string): void { expect(() => f(a)).toThrow(); }\nconst fine = (): void => {};\n",
+        ),
+        (
+            "a_test.go",
+            "package a\nfunc err(t *testing.T) { require.Error(t, f()) }\nfunc fine(t *testing.T) { t.Fatal() }\nfunc TestA(t *testing.T) { require.Error(t, f()) }\n",
+        ),
+    ] {
+        assert_eq!(Source::parse(path, text.as_bytes()).unwrap().helpers(), ["err"], "{path}");
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use peers_model::GateId;
 use peers_model::bug::reason_chars;
+use peers_model::weakening::Weakening;
 
 use super::diff::TurnDiff;
-use super::measure::Weakening;
 use crate::classify_path::PathKind;
 
 /// Shortest justification of a test-only turn, in characters.

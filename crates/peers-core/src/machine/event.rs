@@ -214,7 +214,7 @@ pub struct Harvest {
     pub ancestor: bool,
     /// Commits that became reachable, oldest first.
     pub commits: Vec<CommitSeen>,
-    /// Lines changed between the trees before and after.
+    /// Lines changed between the trees before and after, and what is weaker.
     pub diff: TurnDiff,
     /// The same against the work trees before and after: what lay there without being committed.
     pub uncommitted: Uncommitted,

@@ -253,7 +253,7 @@ fn what_ran_outside_charges_and_heals_nobody_and_weakened_tests_there_stop_the_l
     assert!(health.prewarned && health.recent.len() == 1, "{health:?}");
     // Fewer tests: whose doing it was nobody saw, so nobody is charged and the operator has to look.
     let mut bench = after_outside();
-    bench.world.turn = Some(Turn::nothing().diff(crate::cheating::weaker()));
+    bench.world.turn = Some(Turn::nothing().measured(crate::cheating::weaker()));
     says(&mut bench, "done", "ann", true);
     assert_eq!(bench.run(), StopReason::Tamper(TamperKind::History));
     let tick = bench.tick(2);

@@ -1,24 +1,25 @@
 //! Turns that make the tests easier instead of the product better.
 
-use peers_core::cheat::{FileDiff, FileStatus};
+use peers_core::cheat::{FileDiff, TurnDiff};
 use peers_core::machine::Origin;
 use peers_core::state::PeerState;
 use peers_model::BugId;
 use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{CorrectionKind, TickOutcome};
+use peers_model::weakening::Weakened;
 
 use crate::bench::Bench;
 use crate::world::{Gate, Turn, handoff_text, source, tree};
 
 /// A new test file.
 pub(crate) fn test_file() -> FileDiff {
-    FileDiff::text("tests/test_new.py", FileStatus::Added, Vec::new(), vec!["def test_new(): pass".into()])
+    FileDiff::text("tests/test_new.py", 1, 0)
 }
 
 /// A source change that takes an assertion out of a test.
-pub(crate) fn weaker() -> Vec<FileDiff> {
-    let lines = vec!["    assert total == 3".to_owned()];
-    vec![FileDiff::text("tests/test_sum.py", FileStatus::Modified, lines, Vec::new()), source("src/sum.py")]
+pub(crate) fn weaker() -> TurnDiff {
+    let files = vec![FileDiff::text("tests/test_sum.py", 0, 1), source("src/sum.py")];
+    TurnDiff { files, weaker: vec![Weakened::Assertions { lost: 1 }.at("tests/test_sum.py")] }
 }
 
 fn tests_only(label: &str, trailers: &str) -> Turn {
@@ -95,7 +96,7 @@ fn row_47_a_reproducer_of_an_open_bug_is_fine_and_of_another_is_not() {
 #[test]
 fn row_47_an_assertion_taken_out_is_reverted_the_second_time_whatever_the_reason() {
     let text = handoff_text("", "JUSTIFIED-TEST-ONLY: the assertion was wrong from the beginning\n");
-    let turn = |label: &str| Turn::commit(label, &text).diff(weaker());
+    let turn = |label: &str| Turn::commit(label, &text).measured(weaker());
     let bench = ann(vec![turn("one"), turn("two")]);
     assert!(bench.tick(1).success && bench.tick(1).prewarned);
     assert_eq!(bench.tick(2).corrected, Some(CorrectionKind::Revert));
@@ -126,8 +127,7 @@ fn row_47_a_gate_that_edits_of_tests_alone_turn_green_is_a_weakening_whatever_th
     bench.gate("tests-pass", Gate::At("good"));
     bench.gate("lint-clean", Gate::Red);
     let text = handoff_text("", "JUSTIFIED-TEST-ONLY: the fixture was wrong from the beginning\n");
-    let (old, new) = (vec!["    limit = 1".to_owned()], vec!["    limit = 2".to_owned()]);
-    let edit = FileDiff::text("tests/test_limit.py", FileStatus::Modified, old, new);
+    let edit = FileDiff::text("tests/test_limit.py", 1, 1);
     let turn = || Turn::commit("good", &text).diff(vec![edit.clone()]);
     bench.plays([turn(), Turn::handoff("worse"), turn()]);
     assert!(bench.tick(1).success && bench.tick(1).prewarned);

@@ -1,11 +1,12 @@
 //! Weakened tests in turns that do not hand off, and turns that drown the record of it.
 
-use peers_core::cheat::WEAKENED;
+use peers_core::cheat::{TurnDiff, WEAKENED};
 use peers_core::machine::Origin;
 use peers_model::TickNo;
 use peers_model::limits;
 use peers_model::outcome::{ApiClass, ExitClass};
 use peers_model::record::{AckTarget, CorrectionKind, OperatorOp, Record, TickOutcome};
+use peers_model::weakening::Weakened;
 
 use crate::bench::Bench;
 use crate::cheating::{test_file, weaker};
@@ -26,7 +27,7 @@ const ENDS: [(ExitClass, ApiClass, TickOutcome); 9] = [
 
 /// Weakened tests in commits that hand nothing off.
 fn gutted(label: &str, class: ExitClass, api: ApiClass) -> Turn {
-    Turn::commit(label, "wip").diff(weaker()).exit(class, api)
+    Turn::commit(label, "wip").measured(weaker()).exit(class, api)
 }
 
 fn ann(turns: Vec<Turn>) -> Bench {
@@ -43,7 +44,7 @@ fn rejected(count: u32) -> String {
 }
 
 fn warned_turn() -> Turn {
-    Turn::commit("one", &handoff_text("", "")).diff(weaker())
+    Turn::commit("one", &handoff_text("", "")).measured(weaker())
 }
 
 #[test]
@@ -104,17 +105,13 @@ fn row_47_tests_alone_are_no_offence_before_the_handoff() {
 
 #[test]
 fn row_47_the_verdict_on_the_tests_comes_first_and_names_a_few() {
-    let mut files = Vec::new();
-    for n in 0..9 {
-        files.extend(
-            weaker()
-                .into_iter()
-                .map(|f| peers_core::cheat::FileDiff { path: format!("tests/test_{n}.py"), ..f }),
-        );
-    }
+    let weaker = (0..9).map(|n| Weakened::Assertions { lost: 1 }.at(&format!("tests/test_{n}.py"))).collect();
+    let diff = TurnDiff { weaker, ..crate::cheating::weaker() };
     let text = handoff_text("", "Peer-Review-Of: no-such-goal\n");
-    let bench =
-        ann(vec![Turn::commit("one", &text).diff(files.clone()), Turn::commit("two", &text).diff(files)]);
+    let bench = ann(vec![
+        Turn::commit("one", &text).measured(diff.clone()),
+        Turn::commit("two", &text).measured(diff),
+    ]);
     let said = bench.tick(1).warnings_emitted.first().unwrap();
     assert!(said.starts_with(WEAKENED) && said.contains("and 4 more"), "{said}");
     let why = bench.tick(2).soft_fail_reason.as_deref().unwrap();
@@ -181,7 +178,9 @@ fn row_47_a_turn_that_counts_for_nobody_stays_one_when_its_work_is_reverted() {
 fn acknowledged(ticks: u64, at: usize, acked: u64) -> Bench {
     let mut bench = Bench::new("ann");
     bench.cfg.max_ticks = Some(ticks);
-    bench.play((0..ticks).map(|n| Turn::commit(&format!("work {n}"), &handoff_text("", "")).diff(weaker())));
+    bench.play(
+        (0..ticks).map(|n| Turn::commit(&format!("work {n}"), &handoff_text("", "")).measured(weaker())),
+    );
     bench.begin();
     // It is taken up once the tick that is open now is recorded.
     bench.until(|b| b.ticks().len() + 2 == at && b.m.state.open.is_some());

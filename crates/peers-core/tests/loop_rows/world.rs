@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use peers_core::cheat::{FileDiff, FileStatus, TurnDiff, Uncommitted};
+use peers_core::cheat::{FileDiff, TurnDiff, Uncommitted};
 use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
@@ -136,7 +136,7 @@ pub(crate) fn exit(class: ExitClass, api: ApiClass) -> PeerExit {
 }
 
 pub(crate) fn source(path: &str) -> FileDiff {
-    FileDiff::text(path, FileStatus::Modified, vec!["old".into()], vec!["new".into()])
+    FileDiff::text(path, 1, 1)
 }
 
 /// A message that hands off. `body` holds sections, each ended by a blank line; `trailers` lines.
@@ -212,8 +212,12 @@ impl Turn {
         self
     }
 
-    pub(crate) fn diff(mut self, files: Vec<FileDiff>) -> Self {
-        self.diff = TurnDiff { files };
+    pub(crate) fn diff(self, files: Vec<FileDiff>) -> Self {
+        self.measured(TurnDiff { files, weaker: Vec::new() })
+    }
+
+    pub(crate) fn measured(mut self, diff: TurnDiff) -> Self {
+        self.diff = diff;
         self
     }
 

@@ -190,34 +190,3 @@ fn a_tree_that_unfolds_without_end_is_refused_in_time() {
             .is_err()
     );
 }
-
-#[test]
-fn hunks_have_no_header_and_a_large_file_does_not_crowd_out_a_small_one() {
-    let fixture = Fixture::new();
-    fixture.write("z", "one\ntwo\n");
-    let before = fixture.commit("before");
-    fixture.write("z", "one\n");
-    fixture.write("a\n@@ -1,9 +1,9 @@", "x\n");
-    fixture.write("big", "line\n".repeat(1000));
-    fixture.write("binary", [0_u8, 1, 2]);
-    fixture.write("empty", "");
-    let after = fixture.commit("after");
-    let control = fixture.imported();
-    let facts = control.facts();
-    let tree = |commit| facts.tree_of(commit).unwrap();
-    let hunks = |first: &str, all| {
-        let found = facts.diff_hunks(&tree(&before), &tree(&after), |p| p == first, (10_000, all)).unwrap();
-        found.into_iter().map(|h| (h.change.path, h.text)).collect::<Vec<_>>()
-    };
-    let all = hunks("", 100_000);
-    assert_eq!(all.len(), 5);
-    assert_eq!(all[0], ("a\n@@ -1,9 +1,9 @@".to_owned(), Some("@@ -0,0 +1 @@\n+x\n".to_owned())));
-    assert_eq!(all[2], ("binary".to_owned(), None));
-    assert_eq!(all[3], ("empty".to_owned(), Some(String::new())));
-    assert_eq!(all[4].1.as_deref(), Some("@@ -1,2 +1 @@\n one\n-two\n"));
-    let kept = |list: &[(String, Option<String>)]| {
-        list.iter().filter(|(_, text)| text.is_some()).map(|(path, _)| path.clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(kept(&hunks("", 100)), ["a\n@@ -1,9 +1,9 @@", "empty", "z"]);
-    assert_eq!(kept(&hunks("big", 6030)), ["big", "empty"], "what is asked for first comes first");
-}

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Fixture, fifo, git_in, link, put};
-use crate::{BusyState, GitError, PeerRepo, RepoError, Unlocked};
+use crate::{BusyState, GitError, PeerRepo, PlainHead, RepoError, Unlocked};
 
 fn fails(fixture: &Fixture) -> RepoError {
     PeerRepo::open(&fixture.work).err().expect("it must not open")
@@ -234,4 +234,25 @@ fn locks_of_references_are_found_and_only_they_are_removed() {
     let done = repo.remove_ref_locks(ours);
     assert_eq!(done.first, [repo.work_dir().join(".git/HEAD.lock")]);
     assert_eq!(done.stuck, Some(repo.work_dir().join(".git/refs/heads/x.lock")));
+}
+
+#[test]
+fn a_plain_head_is_found_loose_packed_or_detached_and_nowhere_else() {
+    let fixture = Fixture::new();
+    let seen = || PlainHead::of(&fixture.work);
+    let loose = seen();
+    assert_eq!(loose.as_ref().and_then(|head| head.commit.clone()), Some(fixture.head()));
+    fixture.git(&["pack-refs", "--all"]);
+    let packed = seen();
+    assert_eq!(packed.as_ref().and_then(|head| head.commit.clone()), Some(fixture.head()));
+    assert_ne!(loose, packed, "what it stands in changed");
+    fixture.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(seen().and_then(|head| head.commit), Some(fixture.head()));
+    fixture.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+    assert_eq!(seen().map(|head| head.commit), Some(None));
+    fixture.write(".git/HEAD", "ref: ../../main");
+    assert_eq!(seen(), None, "a name that leads away");
+    std::fs::rename(fixture.work.join(".git"), fixture.work.join("elsewhere")).unwrap();
+    fixture.write(".git", "gitdir: elsewhere");
+    assert_eq!(seen(), None, "a repository that lies elsewhere");
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use peers_core::state::State;
-use peers_git::{ControlDir, Git, GitError, PeerRepo, RepoError};
+use peers_git::{ControlDir, Git, GitError, PeerRepo, PlainHead, RepoError};
 use peers_model::command::{Command, Step};
 use peers_model::config::PeerSpec;
 use peers_model::record::Rules;
@@ -308,7 +308,8 @@ pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Findin
     }
     let plain = work.subdir(".git").is_ok_and(|git| {
         let there = |name: &&str| !matches!(git.stat(name), Ok(None));
-        has_commit(&git) && !super::dirty::IN_PROGRESS.iter().any(there)
+        PlainHead::within(&git).is_some_and(|head| head.commit.is_some())
+            && !super::dirty::IN_PROGRESS.iter().any(there)
     });
     if !plain {
         found.extend(repository(place, cut_short(disk).is_some()).1);
@@ -316,15 +317,6 @@ pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Findin
     let config = super::load::accepted_config(disk);
     found.extend(config.iter().flat_map(|config| &config.peers).flat_map(|spec| peer(place, spec, env)));
     found
-}
-
-/// Whether HEAD is a commit, or a branch that has a file of its own.
-fn has_commit(git: &SafeDir) -> bool {
-    let Ok(Some(head)) = git.read_opt("HEAD", 4 * limits::KIB) else { return false };
-    let Some(branch) = String::from_utf8_lossy(&head).trim().strip_prefix("ref: ").map(str::to_owned) else {
-        return true;
-    };
-    git.parent_of(&branch).and_then(|(dir, name)| dir.stat(name)).is_ok_and(|file| file.is_some())
 }
 
 /// What this very start would refuse for. `busy`: somebody works here, and what that one does to journal, repository

@@ -42,6 +42,7 @@ use crate::env::OperatorEnv;
 use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
+use crate::measure::Measurer;
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::primer::Making;
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
@@ -369,6 +370,7 @@ impl Ground {
             Some(path) => path.clone(),
             None => peers_sys::env::running_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         };
+        let measurer = Measurer::new(stub.clone(), bin.clone());
         let making = Making {
             stub: stub.clone(),
             program: bin.clone(),
@@ -447,6 +449,7 @@ impl Ground {
             base,
             tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
             kept: Some(FsDisk::new(store_dir.try_clone()?, None)),
+            measurer,
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {

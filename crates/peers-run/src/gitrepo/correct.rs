@@ -137,7 +137,7 @@ impl GitRepo {
         }
         let target = self.target(&to, &start, &to)?;
         let tests = self.tests.clone();
-        let which = |path: &str| tests.is_measured(path);
+        let which = |path: &str| crate::measure::is_measured(&tests, path);
         let blocked = self.write_back(peer, (&now, &target), &which)?;
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use peers_core::cheat::{TurnDiff, Uncommitted, Weakening, weakenings, weakenings_since};
+use peers_core::cheat::{TurnDiff, Uncommitted};
 use peers_core::machine::{CommitSeen, Harvest, HeadFacts, Origin};
 use peers_git::{CliError, CommitFact, Generation, GitError, NewCommit, PeerRepo};
 use peers_model::claim::{Claimed, CommitClaims};
@@ -15,6 +15,7 @@ use super::mend::{self, aside, quoted};
 use super::putback::{Stored, not_back, text, texts};
 use super::turn::TurnMark;
 use super::{GitRepo, UNREADABLE_REFS, correction_mark, failure, is_substrate, no_space, substrate};
+use crate::measure::is_measured;
 use crate::ports::{RepoFailure, Scopes};
 
 /// A review that passes: of which goal, and the paths that it may name.
@@ -156,8 +157,7 @@ impl GitRepo {
             let new = self.control.new_commits(Some(from), &seen.at.head, known)?;
             seen.warnings.extend(committers(&new, ours.as_ref()));
             seen.commits = self.origins(new, ours.as_ref(), &seen.at.head_tree)?;
-            seen.diff = self.turn_diff(&old, &seen.at.head_tree)?;
-            seen.uncommitted = self.uncommitted_around(&old, &seen.at, state.dirty, mark)?;
+            (seen.diff, seen.uncommitted) = self.compared(&old, &seen.at, state.dirty, mark)?;
             seen.warnings.extend(self.tracked_below_peers(from, &seen.at.head)?);
             let then = self.scope_digests(scopes, from)?;
             let mut now = self.scope_digests(scopes, &seen.at.head)?;
@@ -170,34 +170,32 @@ impl GitRepo {
         Ok(seen)
     }
 
-    /// What lay in the work tree without being committed, when the turn began and when it ended.
-    fn uncommitted_around(
+    /// What a turn committed, and what lay in the work tree without being committed when it began and when it ended.
+    fn compared(
         &self,
         from: &TreeId,
         at: &HeadFacts,
         dirty: bool,
         mark: Option<&TurnMark>,
-    ) -> Result<Uncommitted, GitError> {
-        let mut around = Uncommitted::default();
-        let Some(mark) = mark else { return Ok(around) };
-        around.charged.clone_from(&mark.charged);
-        let head = Stored::whole(at.head_tree.clone());
+    ) -> Result<(TurnDiff, Uncommitted), GitError> {
+        let (base, head) = (Stored::whole(from.clone()), Stored::whole(at.head_tree.clone()));
         // One that was only committed is clean now: then nothing is new in it.
-        let start = Stored {
+        let start = mark.map(|mark| Stored {
             tree: mark.work.clone().unwrap_or_else(|| from.clone()),
             left_out: mark.left_out.clone(),
-        };
-        if mark.work.is_some() {
-            around.since = Some(self.stored_diff(&start, &head)?);
-        }
-        if dirty {
-            let end = self.stored(&at.head)?;
-            if end != start {
-                around.left = self.stored_diff(&head, &end)?;
-                around.made = self.stored_diff(&start, &end)?;
-            }
-        }
-        Ok(around)
+        });
+        let end = if dirty && mark.is_some() { Some(self.stored(&at.head)?) } else { None };
+        let since = start.as_ref().filter(|_| mark.is_some_and(|mark| mark.work.is_some()));
+        let around = start.as_ref().zip(end.as_ref()).filter(|(start, end)| start != end);
+        let mut pairs = vec![(&base, &head)];
+        pairs.extend(since.map(|start| (start, &head)));
+        pairs.extend(around.into_iter().flat_map(|(start, end)| [(&head, end), (start, end)]));
+        let mut diffs = self.diffs(&pairs)?.into_iter();
+        let diff = diffs.next().unwrap_or_default();
+        let since = since.and_then(|_| diffs.next());
+        let (left, made) = (diffs.next().unwrap_or_default(), diffs.next().unwrap_or_default());
+        let charged = mark.map(|mark| mark.charged.clone()).unwrap_or_default();
+        Ok((diff, Uncommitted { since, left, made, charged }))
     }
 
     /// Puts back what a turn weakened in the work tree and did not commit.
@@ -223,9 +221,9 @@ impl GitRepo {
         let (at, state) = self.head_facts(&peer)?;
         found.dirty = self.dirty_names(&at.head, &state);
         let mark = self.turn.take();
-        let around = self.uncommitted_around(&before, &at, state.dirty, mark.as_ref());
+        let compared = self.compared(&before, &at, state.dirty, mark.as_ref());
         self.turn = mark;
-        found.uncommitted = around?;
+        (found.diff, found.uncommitted) = compared?;
         found.at = Some(at);
         self.remember_left(tick, &found.uncommitted)
     }
@@ -234,11 +232,10 @@ impl GitRepo {
     /// left so before it somebody else did.
     fn remember_left(&mut self, tick: TickNo, around: &Uncommitted) -> Result<(), RepoFailure> {
         let Some(mut mark) = self.turn.take().filter(|mark| mark.tick == tick) else { return Ok(()) };
-        let left = weakenings(&around.left);
-        let own = weakenings_since(&around.left, &around.made);
-        let known = |path: &str| mark.charged.contains(path) || own.iter().any(|w| w.path() == path);
+        let own = around.left.weaker_since(&around.made);
+        let known = |path: &String| mark.charged.contains(path) || own.iter().any(|w| w.path == *path);
         let left: BTreeSet<String> =
-            left.iter().map(Weakening::path).filter(|path| known(path)).map(str::to_owned).collect();
+            around.left.weaker.iter().map(|w| w.path.clone()).filter(known).collect();
         if left == mark.left_weaker {
             self.turn = Some(mark);
             return Ok(());
@@ -306,9 +303,9 @@ impl GitRepo {
                 let target = self.target(&tree, &start, &tree)?;
                 let left_out: HashSet<String> = texts(&kept.left_out).into_iter().collect();
                 let tests = self.tests.clone();
-                let which = |path: &str| tests.is_measured(path) || !left_out.contains(path);
+                let which = |path: &str| is_measured(&tests, path) || !left_out.contains(path);
                 let blocked = self.write_back(peer, (&now, &target), &which)?;
-                if blocked.iter().any(|path| tests.is_measured(&text(path))) {
+                if blocked.iter().any(|path| is_measured(&tests, &text(path))) {
                     return Err(not_back(&blocked));
                 }
                 if !blocked.is_empty() {

@@ -1,62 +1,103 @@
-//! What history says: changed lines, claims about bugs, the newest handoff.
+//! What history says: changes and what they weaken, claims about bugs, the newest handoff.
 
 use peers_checks::history;
+use peers_code::{ChangedFile, Side};
 use peers_core::bugs::{Author as LedgerAuthor, LedgerCommit, PathTouched};
-use peers_core::cheat::{Change, ChangedLine, FileDiff, FileStatus, TurnDiff};
+use peers_core::cheat::{FileDiff, TurnDiff};
+use peers_core::classify_path::{PathKind, classify};
 use peers_core::prompt::LastHandoff;
 use peers_core::state::HandoffMark;
-use peers_git::{ChangeKind, GitError, Hunks};
+use peers_git::{GitError, PathChange};
 use peers_model::claim::CommitClaims;
 use peers_model::{CommitId, TreeId};
 use peers_store::Authors;
 use peers_store::history::{Claiming, History};
 
-use super::{GitRepo, hunks};
+use super::GitRepo;
+use super::putback::{Stored, shown, text};
+use crate::measure::is_measured;
 use crate::ports::RepoFailure;
 
-/// Most bytes of diff text that anti-cheat looks at, of one file and of all of a turn.
-const DIFF_CAP: usize = 2 * 1024 * 1024;
-const DIFFS_CAP: usize = 32 * 1024 * 1024;
+/// Most bytes of text that are measured, of one file and of all of a turn. What is beyond counts as what cannot be read.
+const TEXT_CAP: usize = 2 * 1024 * 1024;
+const TEXTS_CAP: usize = 32 * 1024 * 1024;
+
+/// Git's mode of a submodule.
+const SUBMODULE: u32 = 0o160_000;
 
 /// New commits after which what is known of the history is kept anew.
 const UNKEPT: usize = 100;
 
 impl GitRepo {
-    pub(super) fn turn_diff(&self, old: &TreeId, new: &TreeId) -> Result<TurnDiff, GitError> {
-        if old == new {
-            return Ok(TurnDiff::default());
-        }
-        let facts = self.control.facts();
-        let first = |path: &str| self.tests.is_measured(path);
-        let mut files = Vec::new();
-        for Hunks { change, text } in facts.diff_hunks(old, new, first, (DIFF_CAP, DIFFS_CAP))? {
-            let status = match change.kind {
-                ChangeKind::Added => FileStatus::Added,
-                ChangeKind::Deleted => FileStatus::Deleted,
-                ChangeKind::Modified => FileStatus::Modified,
-            };
-            let kind = self.tests.classify(&change.path);
-            let Some(text) = text else {
-                files.push(FileDiff { kind, ..FileDiff::opaque(&change.path, status) });
-                continue;
-            };
-            let lines = hunks::parse(&text);
-            if FileDiff::wants_text_as(kind, &change.path) {
-                let read = |tree: &TreeId| -> String {
-                    let blob = facts.read_blob_of(tree, &change.path, DIFF_CAP).ok().flatten();
-                    blob.map(|b| String::from_utf8_lossy(&b.bytes).into_owned()).unwrap_or_default()
-                };
-                let (before, after) = (read(old), read(new));
-                let old = Change { text: &before, lines: &lines.removed };
-                let new = Change { text: &after, lines: &lines.added };
-                files.extend(FileDiff::divided_as(kind, &change.path, status, old, new));
-            } else {
-                let plain = |lines: &[ChangedLine]| lines.iter().map(|l| l.text.clone()).collect();
-                let (removed, added) = (plain(&lines.removed), plain(&lines.added));
-                files.push(FileDiff { kind, ..FileDiff::text(&change.path, status, removed, added) });
+    /// What changed between work trees, pair by pair. All are measured at once.
+    pub(super) fn diffs(&self, pairs: &[(&Stored, &Stored)]) -> Result<Vec<TurnDiff>, GitError> {
+        let mut left = TEXTS_CAP;
+        let changes = pairs.iter().map(|(old, new)| self.changes(old, new, &mut left));
+        let (mut diffs, asked): (Vec<TurnDiff>, Vec<_>) =
+            changes.collect::<Result<Vec<_>, GitError>>()?.into_iter().unzip();
+        let answers = self.measurer.measure(&asked).map_err(|error| GitError::Io {
+            path: self.measurer.program.clone(),
+            source: std::io::Error::other(error),
+        })?;
+        for (diff, answer) in diffs.iter_mut().zip(answers) {
+            diff.weaker = answer.found;
+            for inline in answer.inline {
+                diff.divide(&inline.path, inline.tests, inline.rest);
             }
         }
-        Ok(TurnDiff { files })
+        Ok(diffs)
+    }
+
+    /// What changed between two work trees, and what of it is to be measured.
+    fn changes(
+        &self,
+        old: &Stored,
+        new: &Stored,
+        left: &mut usize,
+    ) -> Result<(TurnDiff, Vec<ChangedFile>), GitError> {
+        let facts = self.control.facts();
+        let (mut diff, mut asked) = (TurnDiff::default(), Vec::new());
+        let (unread_before, unread) = (shown(&old.left_out), shown(&new.left_out));
+        let changes =
+            if old.tree == new.tree { Vec::new() } else { facts.diff_trees(&old.tree, &new.tree)? };
+        // A new module of Go takes a directory out of the whole, unless its files are new too.
+        let is_go = changes.iter().any(|change| change.old_mode == 0 && change.path.ends_with("/go.mod"));
+        for change in changes {
+            // Of what could not be read before nothing can be said.
+            if unread_before.contains(&change.path) || unread.contains(&change.path) {
+                continue;
+            }
+            let PathChange { path, old_mode, new_mode, added, deleted, binary, .. } = change;
+            let kind = self.tests.classify(&path);
+            if is_measured(&self.tests, &path) || (is_go && path.rsplit('.').next() == Some("go")) {
+                let mut side = |mode: u32, tree: &TreeId| match mode {
+                    0 => Side::Absent,
+                    _ if binary => Side::Unread,
+                    _ => match facts.read_blob_of(tree, &path, TEXT_CAP.min(*left)) {
+                        Ok(None) if mode == SUBMODULE => Side::Absent,
+                        Ok(Some(blob)) => {
+                            *left = left.saturating_sub(blob.bytes.len());
+                            Side::Text(String::from_utf8_lossy(&blob.bytes).into_owned())
+                        }
+                        // A name that is no text leads to nothing.
+                        Ok(None) | Err(_) => Side::Unread,
+                    },
+                };
+                let told = kind == PathKind::Test && classify(&path) != PathKind::Test;
+                let (before, after) = (side(old_mode, &old.tree), side(new_mode, &new.tree));
+                asked.push(ChangedFile { path: path.clone(), before, after, told });
+            }
+            diff.files.push(FileDiff { path, kind, added, deleted, binary });
+        }
+        for path in unread.difference(&unread_before) {
+            // Two names that are the same text are one file here.
+            let existed = new.left_out.iter().any(|raw| text(raw) == *path && self.is_file(&old.tree, raw));
+            let kind = self.tests.classify(path);
+            diff.files.push(FileDiff { kind, binary: true, ..FileDiff::text(path, 0, 0) });
+            let before = if existed { Side::Unread } else { Side::Absent };
+            asked.push(ChangedFile { path: path.clone(), before, after: Side::Unread, told: false });
+        }
+        Ok((diff, asked))
     }
 
     fn history(&mut self) -> Result<&History, RepoFailure> {

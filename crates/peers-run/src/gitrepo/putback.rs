@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use peers_core::cheat::{TurnDiff, Weakening, weakenings, weakenings_since};
+use peers_core::cheat::TurnDiff;
 use peers_git::{GitError, PeerRepo};
+use peers_model::weakening::Weakening;
 use peers_model::{CommitId, TickNo, TreeId};
 use peers_sys::error::chain;
 use serde::{Deserialize, Serialize};
 
 use super::mend::{aside, quoted};
 use super::{GitRepo, substrate};
+use crate::measure::is_measured;
 use crate::ports::RepoFailure;
 
 /// A work tree that was stored, and which of its measured files could not be.
@@ -57,21 +59,12 @@ impl GitRepo {
     /// Stores the work tree.
     pub(super) fn stored(&self, head: &CommitId) -> Result<Stored, GitError> {
         let stored = self.control.keep_work_tree(&self.work_dir, head)?;
-        let measured = |path: &Vec<u8>| self.tests.is_measured(&text(path));
+        let measured = |path: &Vec<u8>| is_measured(&self.tests, &text(path));
         let left_out = stored.left_out.into_iter().filter(measured).collect();
         Ok(Stored { tree: stored.tree, left_out })
     }
 
-    /// What changed between two work trees.
-    pub(super) fn stored_diff(&self, old: &Stored, new: &Stored) -> Result<TurnDiff, GitError> {
-        let diff = self.turn_diff(&old.tree, &new.tree)?;
-        // Two names that are the same text are one file there.
-        let existed =
-            |path: &str| new.left_out.iter().any(|raw| text(raw) == path && self.is_file(&old.tree, raw));
-        Ok(diff.unread(&shown(&old.left_out), &shown(&new.left_out), &existed))
-    }
-
-    fn is_file(&self, tree: &TreeId, path: &[u8]) -> bool {
+    pub(super) fn is_file(&self, tree: &TreeId, path: &[u8]) -> bool {
         self.control.facts().has_file(tree, path).unwrap_or(false)
     }
 
@@ -115,7 +108,7 @@ impl GitRepo {
         let above = ancestors(&found);
         let few = |path: &str| found.contains(path) || above.contains(path);
         let tests = self.tests.clone();
-        let all = |path: &str| tests.is_measured(path) || above.contains(path);
+        let all = |path: &str| is_measured(&tests, path) || above.contains(path);
         let passes: [&dyn Fn(&str) -> bool; 2] = [&few, &all];
         let mut still = Ok(Vec::new());
         let mut now = now;
@@ -175,7 +168,7 @@ impl GitRepo {
         (from, to): (&TreeId, &TreeId),
     ) -> Result<(), RepoFailure> {
         let mut blocked = peer.checkout_changed(&self.control, from, to)?.blocked;
-        blocked.retain(|path| self.tests.is_measured(&text(path)));
+        blocked.retain(|path| is_measured(&self.tests, &text(path)));
         if blocked.is_empty() { Ok(()) } else { Err(not_back(&blocked)) }
     }
 
@@ -186,8 +179,8 @@ impl GitRepo {
         start: &Stored,
         now: &Stored,
     ) -> Result<Vec<Weakening>, GitError> {
-        let left = self.stored_diff(&Stored::whole(head.clone()), now)?;
-        Ok(weakenings_since(&left, &self.stored_diff(start, now)?))
+        let (left, made) = self.around(&Stored::whole(head.clone()), start, now)?;
+        Ok(left.weaker_since(&made))
     }
 
     /// What is weaker in the work tree after gates than before them. Where they moved HEAD, what is as it is
@@ -198,12 +191,15 @@ impl GitRepo {
         start: &Stored,
         now: &Stored,
     ) -> Result<Vec<Weakening>, GitError> {
-        let mut found = weakenings(&self.stored_diff(start, now)?);
-        if head != from {
-            let left = self.stored_diff(&Stored::whole(head.clone()), now)?;
-            found.retain(|w| left.files.iter().any(|file| file.path == w.path()));
-        }
-        Ok(found)
+        let (left, made) = self.around(&Stored::whole(head.clone()), start, now)?;
+        let still = |w: &Weakening| head == from || left.files.iter().any(|file| file.path == w.path);
+        Ok(made.weaker.into_iter().filter(still).collect())
+    }
+
+    /// From each of two work trees to how it is now.
+    fn around(&self, head: &Stored, start: &Stored, now: &Stored) -> Result<(TurnDiff, TurnDiff), GitError> {
+        let mut diffs = self.diffs(&[(head, now), (start, now)])?.into_iter();
+        Ok((diffs.next().unwrap_or_default(), diffs.next().unwrap_or_default()))
     }
 }
 
@@ -221,7 +217,7 @@ fn stuck(what: &str, why: &str, kept: &str) -> RepoFailure {
 }
 
 fn paths(found: &[Weakening]) -> BTreeSet<String> {
-    found.iter().map(|w| w.path().to_owned()).collect()
+    found.iter().map(|w| w.path.clone()).collect()
 }
 
 /// The directories above: something else may lie in their place.
@@ -238,7 +234,7 @@ pub(super) fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-fn shown(paths: &BTreeSet<Vec<u8>>) -> BTreeSet<String> {
+pub(super) fn shown(paths: &BTreeSet<Vec<u8>>) -> BTreeSet<String> {
     paths.iter().map(|path| text(path)).collect()
 }
 

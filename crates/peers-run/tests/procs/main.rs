@@ -9,6 +9,7 @@ mod acp;
 mod agents;
 mod gates;
 mod keys;
+mod measure;
 mod peers;
 mod recover;
 mod stage;

@@ -258,7 +258,7 @@ pub(crate) async fn until(mut done: impl FnMut() -> bool) {
     }
 }
 
-fn child_program() -> PathBuf {
+pub(crate) fn child_program() -> PathBuf {
     let exe = std::env::current_exe().unwrap();
     let path = exe.parent().and_then(Path::parent).unwrap().join("examples/run_child");
     assert!(path.is_file(), "build the examples first: {} is missing", path.display());

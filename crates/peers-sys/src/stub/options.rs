@@ -22,6 +22,8 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Size of any file that is written, in bytes (`RLIMIT_FSIZE`).
     pub file_bytes: Option<u64>,
+    /// Memory that it may map, in bytes (`RLIMIT_AS`).
+    pub memory_bytes: Option<u64>,
 }
 
 /// A random word known to the stub and its parent, but not to the program: `exec` replaces the
@@ -73,6 +75,7 @@ const PARENT: &str = "--parent";
 const EXEC: &str = "--exec";
 const PROCESSES: &str = "--max-processes";
 const FILE_BYTES: &str = "--max-file-bytes";
+const MEMORY_BYTES: &str = "--max-memory-bytes";
 const END: &str = "--";
 
 /// Characters of a failure's message that are kept.
@@ -160,15 +163,17 @@ impl StubFailure {
 impl StubOptions {
     /// The arguments after the entry word that [`StubOptions::parse`] reads.
     pub(crate) fn to_args(&self) -> Vec<OsString> {
-        let Self { mark, parent, limits: Limits { processes, file_bytes }, exec, argv0, args } = self;
+        let Self { mark, parent, limits: Limits { processes, file_bytes, memory_bytes }, exec, argv0, args } =
+            self;
         let mut out: Vec<OsString> = vec![MARK.into(), mark.0.as_str().into()];
         out.extend([PARENT.into(), parent.to_string().into()]);
         out.extend([EXEC.into(), exec.clone().into_os_string()]);
-        if let Some(n) = processes {
-            out.extend([PROCESSES.into(), n.to_string().into()]);
-        }
-        if let Some(n) = file_bytes {
-            out.extend([FILE_BYTES.into(), n.to_string().into()]);
+        for (option, limit) in
+            [(PROCESSES, processes), (FILE_BYTES, file_bytes), (MEMORY_BYTES, memory_bytes)]
+        {
+            if let Some(n) = limit {
+                out.extend([option.into(), n.to_string().into()]);
+            }
         }
         out.extend([END.into(), argv0.clone()]);
         out.extend(args.iter().cloned());
@@ -185,6 +190,7 @@ impl StubOptions {
                 Some(EXEC) => exec = args.next().map(PathBuf::from),
                 Some(PROCESSES) => limits.processes = Some(number(args.next(), PROCESSES)?),
                 Some(FILE_BYTES) => limits.file_bytes = Some(number(args.next(), FILE_BYTES)?),
+                Some(MEMORY_BYTES) => limits.memory_bytes = Some(number(args.next(), MEMORY_BYTES)?),
                 Some(END) => break,
                 _ => return Err(OptionsError::Unknown),
             }
@@ -223,7 +229,7 @@ mod tests {
         StubOptions {
             mark: Mark::random().unwrap(),
             parent: Pid::of_self(),
-            limits: Limits { processes: Some(9), file_bytes: Some(10) },
+            limits: Limits { processes: Some(9), file_bytes: Some(10), memory_bytes: Some(11) },
             exec: PathBuf::from("/bin/x"),
             argv0: "x".into(),
             args: vec!["--".into(), "--mark".into(), OsString::from_vec(vec![0xff, b' '])],

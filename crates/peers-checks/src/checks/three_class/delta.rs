@@ -104,7 +104,7 @@ fn each_test(cx: &CheckCx, tree: &TreeId, path: &str, tell: &mut Told<'_>) -> Re
         .map_err(|why| CouldNot::new(format!("{}: {why}", peers_sys::term::line(path, 200))))?;
     for test in source.tests().0 {
         let body = source.text().get(test.body.clone()).unwrap_or_default();
-        tell(&test.path, body, classes(&test), &test.asserts);
+        tell(&test.path, body, classes(&test, body), &test.asserts);
     }
     Ok(())
 }

@@ -21,7 +21,10 @@ fn function(out: &mut Tests<'_>, node: Node<'_>) {
     let (Some(name), Some(body)) = (out.field(node, "name"), node.child_by_field_name("body")) else {
         return;
     };
-    let Some(rest) = name.strip_prefix("Test").or_else(|| name.strip_prefix("Fuzz")) else { return };
+    let Some(rest) = name.strip_prefix("Test").or_else(|| name.strip_prefix("Fuzz")) else {
+        out.helper(name, body, assertion);
+        return;
+    };
     if rest.starts_with(char::is_lowercase)
         || !out.field(node, "parameters").is_some_and(|list| list.contains("testing."))
     {

@@ -14,14 +14,29 @@ struct Declares {
 
 pub(super) fn read(out: &mut Tests<'_>, root: Node<'_>) {
     walk(root, &mut |node| {
-        if node.kind() == "call_expression" {
-            match declares(out, node) {
+        match node.kind() {
+            "call_expression" => match declares(out, node) {
                 Some(declares) => declared(out, node, &declares),
                 None => called(out, node),
-            }
+            },
+            "function_declaration" | "variable_declarator" => helper(out, node),
+            _ => {}
         }
         true
     });
+}
+
+/// `function name() {...}` and `const name = () => ...`.
+fn helper(out: &mut Tests<'_>, node: Node<'_>) {
+    let function = if node.kind() == "function_declaration" {
+        Some(node)
+    } else {
+        node.child_by_field_name("value").filter(|value| is_function(*value))
+    };
+    let body = function.and_then(|function| function.child_by_field_name("body"));
+    if let (Some(name), Some(body)) = (out.field(node, "name"), body) {
+        out.helper(name, body, assertion);
+    }
 }
 
 fn declared(out: &mut Tests<'_>, node: Node<'_>, declares: &Declares) {

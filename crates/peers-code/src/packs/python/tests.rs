@@ -39,6 +39,7 @@ fn define(out: &mut Tests<'_>, node: Node<'_>, whole: Node<'_>, prefix: &str) {
     let path = format!("{prefix}{name}");
     let is_class = node.kind() == "class_definition";
     if !is_class && !name.starts_with("test") {
+        out.helper(name, body, assertion);
         return;
     }
     for decorator in children(whole).filter(|child| child.kind() == "decorator") {

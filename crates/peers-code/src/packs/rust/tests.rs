@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use crate::symbol::children;
-use crate::testing::{Assertion, SkipKind, Tests, asserts};
+use crate::testing::{Assertion, SkipKind, Tests, asserts, walk};
 
 pub(super) fn read(out: &mut Tests<'_>, root: Node<'_>) {
     items(out, root, "");
@@ -14,15 +14,27 @@ fn items(out: &mut Tests<'_>, node: Node<'_>, prefix: &str) {
     let mut attributes: Vec<Node<'_>> = Vec::new();
     for child in children(node) {
         match child.kind() {
+            "inner_attribute_item" => {
+                if path_of(out, child) == "cfg" && has_tests(out, node) {
+                    out.skip(SkipKind::Conditional, child, prefix.trim_end_matches("::"), None, None);
+                }
+            }
             "attribute_item" => attributes.push(child),
             "line_comment" | "block_comment" => {}
             "function_item" => function(out, child, &std::mem::take(&mut attributes), prefix),
             "mod_item" => {
-                attributes.clear();
+                let attributes = std::mem::take(&mut attributes);
                 if let (Some(name), Some(body)) =
                     (out.field(child, "name"), child.child_by_field_name("body"))
                     && prefix.matches("::").count() < DEEPEST
                 {
+                    // `cfg(test)` alone is true of every run of tests.
+                    let conditions = attributes.into_iter().filter(|attribute| {
+                        path_of(out, *attribute) == "cfg" && !out.of(*attribute).contains("cfg(test)")
+                    });
+                    for attribute in conditions.filter(|_| has_tests(out, body)).collect::<Vec<_>>() {
+                        out.skip(SkipKind::Conditional, attribute, format!("{prefix}{name}"), None, None);
+                    }
                     items(out, body, &format!("{prefix}{name}::"));
                 }
             }
@@ -32,12 +44,13 @@ fn items(out: &mut Tests<'_>, node: Node<'_>, prefix: &str) {
 }
 
 fn function(out: &mut Tests<'_>, node: Node<'_>, attributes: &[Node<'_>], prefix: &str) {
-    if !attributes.iter().any(|attribute| is_test(path_of(out, *attribute))) {
-        return;
-    }
     let (Some(name), Some(body)) = (out.field(node, "name"), node.child_by_field_name("body")) else {
         return;
     };
+    if !attributes.iter().any(|attribute| is_test(path_of(out, *attribute))) {
+        out.helper(name, body, assertion);
+        return;
+    }
     let path = format!("{prefix}{name}");
     let mut panics = false;
     for attribute in attributes {
@@ -63,6 +76,16 @@ fn function(out: &mut Tests<'_>, node: Node<'_>, attributes: &[Node<'_>], prefix
         test.expects_error = true;
         test.asserts.push("should_panic".to_owned());
     }
+}
+
+/// Whether a test stands somewhere in a node.
+fn has_tests(out: &Tests<'_>, node: Node<'_>) -> bool {
+    let mut found = false;
+    walk(node, &mut |inner| {
+        found |= inner.kind() == "attribute_item" && is_test(path_of(out, inner));
+        !found
+    });
+    found
 }
 
 /// The path of an attribute: `tokio::test` in `#[tokio::test(...)]`.
