@@ -1,5 +1,7 @@
 //! Checks that run programs of the project, with a runner of the project's own.
 
+use serde_json::json;
+
 use crate::support::World;
 
 /// A runner: each line of `tests/list` is a test, that fails where `src/a.txt` has it; what it writes is its report.
@@ -22,12 +24,13 @@ exit $code
 
 /// With a green report of the runner in the commit, which says nothing of it.
 fn project() -> World {
-    let world = World::ready("true");
+    let world = World::repo();
     world.write("tests/run.sh", RUNNER);
     world.write("tests/list", "test_one\ntest_two\n");
     world.write("src/a.txt", "fine\n");
     world.write("out.xml", "<testsuite><testcase name='test_one'/></testsuite>\n");
     world.commit("A project");
+    world.set_up("true");
     world.accept_config(
         "setup: {commands: [{cmd: touch ready}]}\nchecks: {test_command: sh tests/run.sh, test_report: out.xml}\n",
     );
@@ -71,6 +74,22 @@ fn row_23_a_test_that_passed_where_peers_was_set_up_and_fails_now_is_lost() {
     world.commit("Mend it");
     world.peers(&["check", "no-regression", "--base", &base]).exits(0);
     World::bare().peers(&["check", "no-regression"]).exits(3);
+}
+
+#[test]
+fn row_57_a_baseline_that_a_peer_writes_or_moves_has_no_effect() {
+    let world = project();
+    let turn = json!([
+        {"write": {"path": "src/a.txt", "text": "test_two\n"}},
+        {"write": {"path": ".peers/baseline.json", "text": "{\"tests\": [\"test_one\"]}"}},
+        {"commit": "Break it"},
+        {"shell": {"run": "git tag -f peers-baseline", "expect": 0}},
+        {"handoff": "Done"},
+    ]);
+    world.script("ann", &json!({"as": "plain", "after": "repeat", "turns": [turn]}).to_string());
+    world.peers(&["run", "--max-ticks", "1"]);
+    assert_eq!(world.records("tick").len(), 1);
+    world.peers(&["check", "no-regression"]).exits(1).out_has("test_two: lost: it passed at the base");
 }
 
 #[test]

@@ -148,12 +148,17 @@ impl World {
     /// A repository that is set up, with one real gate and the two scripted peers `ann` and `ben`.
     pub(crate) fn ready(gate: &str) -> Self {
         let world = Self::repo();
-        world.peers(&["init"]).exits(0);
-        world.write(".peers/goals.yaml", &goals(&[("real", gate)]));
-        world.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
-        world.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
-        world.accept_config("");
+        world.set_up(gate);
         world
+    }
+
+    /// Sets it up with one real gate and the two scripted peers `ann` and `ben`.
+    pub(crate) fn set_up(&self, gate: &str) {
+        self.peers(&["init"]).exits(0);
+        self.write(".peers/goals.yaml", &goals(&[("real", gate)]));
+        self.script("ann", "after: repeat\nturns:\n- - write: {path: ann.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ann\n");
+        self.script("ben", "after: repeat\nturns:\n- - write: {path: ben.txt, append: \"{{turn}}\\n\"}\n  - handoff: Work of ben\n");
+        self.accept_config("");
     }
 
     /// A configuration of the two scripted peers.

@@ -347,8 +347,8 @@ fn source(
         pristine: dir.path().join("none"),
         base: Some(base),
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
-        kept: None,
         measurer: Measurer::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
+        kept: None,
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.

@@ -10,6 +10,7 @@ mod no_secrets;
 mod plan;
 mod self_review;
 mod shortcuts;
+mod skips;
 mod sources;
 mod staged;
 mod streak;

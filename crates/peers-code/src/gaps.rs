@@ -44,6 +44,15 @@ pub(crate) fn understood(grammar: Grammar, text: &str) -> Option<String> {
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
         let Some(word) = rest.get(..end).filter(|word| !word.is_empty()) else {
+            // Comments stand between words and are none.
+            let comment = rest.strip_prefix("//").map(|rest| rest.find('\n').unwrap_or(rest.len()));
+            let comment = comment.or_else(|| {
+                rest.strip_prefix("/*").map(|rest| rest.find("*/").map_or(rest.len(), |end| end + 2))
+            });
+            if let Some(length) = comment {
+                at += length + 2;
+                continue;
+            }
             let sign = rest.chars().next().unwrap_or(' ');
             if !sign.is_whitespace() {
                 before = sign.to_string();
@@ -76,7 +85,11 @@ mod tests {
     fn what_the_grammar_does_not_know_is_read_as_it_is_meant() {
         for (path, text, names) in [
             ("a.ts", "export interface Box<in out T, out U = unknown> { a: T }\n", vec!["Box"]),
-            ("a.ts", "export interface Box<\n  out Output,\n  in Input,\n> { a: Output }\n", vec!["Box"]),
+            (
+                "a.ts",
+                "export interface Box<\n  /** why: <in> */\n  out Output, // and\n  in Input,\n> { a: Output }\n",
+                vec!["Box"],
+            ),
             ("a.tsx", "export class Box<const T, in U> {}\n", vec!["Box"]),
             (
                 "a.js",

@@ -225,12 +225,15 @@ type Open<'m> = Vec<(&'m Claim, u64)>;
 fn compare(before: &[Measured], after: &[Measured], out: &mut [Counts]) {
     let mut taken = BTreeSet::new();
     let mut pairs: Vec<Option<usize>> = vec![None; before.len()];
-    let last =
+    let own_name =
         |test: &'_ Measured| test.path.rsplit([':', '.', '>', '/']).next().map(|name| name.trim().to_owned());
     for in_place in [true, false] {
         let same = |old: &Measured, new: &Measured| {
-            let here =
-                if in_place { old.file == new.file && old.path == new.path } else { last(old) == last(new) };
+            let here = if in_place {
+                old.file == new.file && old.path == new.path
+            } else {
+                own_name(old) == own_name(new)
+            };
             here && new.place >= old.place
         };
         for (old, pair) in before.iter().zip(&mut pairs).filter(|(_, pair)| pair.is_none()) {

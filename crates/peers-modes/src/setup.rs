@@ -11,13 +11,15 @@ use peers_sys::spawn::resolve_program;
 /// Bytes of a manifest that are looked at.
 const MOST: u64 = 1024 * 1024;
 /// Files in which projects of Python list packages, in the order in which they are installed.
-const REQUIREMENTS: [&str; 6] = [
+const REQUIREMENTS: [&str; 8] = [
     "requirements.txt",
     "requirements-dev.txt",
     "requirements_dev.txt",
     "requirements-test.txt",
     "requirements-tests.txt",
     "dev-requirements.txt",
+    "requirements/test.txt",
+    "requirements/tests.txt",
 ];
 /// What the extra for tests is usually called.
 const EXTRAS: [&str; 5] = ["test", "tests", "testing", "dev", "develop"];
@@ -40,12 +42,20 @@ pub fn usual(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool
 
 /// The same for one directory.
 fn here(work: &SafeDir, commands: &[&str], installed: &dyn Fn(&str) -> bool) -> Option<String> {
-    let text = |name: &str| work.read_text(name, MOST).ok();
+    let text = |name: &str| match name.split_once('/') {
+        Some((dir, name)) => work.subdir(dir).ok()?.read_text(name, MOST).ok(),
+        None => work.read_text(name, MOST).ok(),
+    };
     // A lock file that git ignores is in no checkout.
     let ignored = text(".gitignore").unwrap_or_default();
     let has = |name: &str| {
         let listed = ignored.lines().any(|line| line.trim().trim_start_matches('/') == name);
-        !listed && matches!(work.stat(name), Ok(Some(_)))
+        let there = |dir: &SafeDir, name: &str| matches!(dir.stat(name), Ok(Some(_)));
+        let found = match name.split_once('/') {
+            Some((dir, name)) => work.subdir(dir).is_ok_and(|dir| there(&dir, name)),
+            None => there(work, name),
+        };
+        !listed && found
     };
     let found = node(&has, &text).or_else(|| python(&has, &text, commands, installed));
     let found = found.or_else(|| {
@@ -175,7 +185,9 @@ mod tests {
 
     fn with(files: &[(&str, &str)], cmd: &str) -> Option<String> {
         let tmp = tempfile::tempdir().unwrap();
-        std::fs::create_dir(tmp.path().join("web")).unwrap();
+        for dir in ["web", "requirements"] {
+            std::fs::create_dir(tmp.path().join(dir)).unwrap();
+        }
         for (name, text) in files {
             std::fs::write(tmp.path().join(name), text).unwrap();
         }
@@ -213,6 +225,11 @@ mod tests {
                 vec![("requirements.txt", "requests\n")],
                 "venv/bin/python -m pytest",
                 "python3 -m venv venv && venv/bin/pip install --quiet -r requirements.txt pytest",
+            ),
+            (
+                vec![("setup.py", ""), ("requirements/tests.txt", "pytest==7\n")],
+                ".venv/bin/python -m pytest",
+                "python3 -m venv .venv && .venv/bin/pip install --quiet -r requirements/tests.txt -e .",
             ),
             (
                 vec![pyproject],

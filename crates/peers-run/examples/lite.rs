@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     match args.next().as_deref().and_then(OsStr::to_str) {
         Some("__spawn") => peers_sys::stub::main(args),
         Some("__acp") => peers_acp::main(args),
-        Some("__primer") => peers_run::primer::main(args),
         Some("__measure") => peers_run::measure::main(io::stdin(), io::stdout()),
+        Some("__primer") => peers_run::primer::main(args),
         Some("fake-peer") => fake_peer(args),
         Some("check") => check(),
         Some("run") => run(args),

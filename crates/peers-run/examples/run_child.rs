@@ -9,10 +9,10 @@ fn main() -> ExitCode {
     match args.next() {
         Some(first) if first == peers_sys::stub::ENTRY => peers_sys::stub::main(args),
         Some(first) if first == peers_acp::ENTRY => peers_acp::main(args),
-        Some(first) if first == peers_run::primer::ENTRY => peers_run::primer::main(args),
         Some(first) if first == peers_run::measure::ENTRY => {
             peers_run::measure::main(std::io::stdin(), std::io::stdout())
         }
+        Some(first) if first == peers_run::primer::ENTRY => peers_run::primer::main(args),
         Some(first) if first == "check" => check(args.collect()),
         _ => ExitCode::from(2),
     }

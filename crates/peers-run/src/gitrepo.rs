@@ -125,10 +125,10 @@ pub struct GitRepoParts {
     pub base: Option<CommitId>,
     /// What else are tests.
     pub tests: TestPaths,
-    /// The trusted store, for a loop: there it keeps what is long to read.
-    pub kept: Option<FsDisk>,
     /// What measures changes of tests.
     pub measurer: Measurer,
+    /// The trusted store, for a loop: there it keeps what is long to read.
+    pub kept: Option<FsDisk>,
 }
 
 fn failure(error: GitError) -> RepoFailure {
@@ -190,7 +190,7 @@ impl GitRepo {
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
-        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, mut kept, measurer } = parts;
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, measurer, mut kept } = parts;
         let history = kept.as_mut().and_then(History::read);
         let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));

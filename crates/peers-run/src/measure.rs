@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_answer_to_something_else_is_none() {
-        for answer in ["", "[]", r#"[{"found":[],"inline":[]}]"#, r#"[1,2,3]"#] {
+        for answer in ["", "[]", r#"[{"found":[],"inline":[]}]"#, "[1,2,3]"] {
             assert_eq!(read(answer.as_bytes(), &files()), None, "{answer}");
         }
         let other = unreadable(&[ChangedFile { path: "other".into(), ..files()[0][0].clone() }]);

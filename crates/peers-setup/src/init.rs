@@ -34,7 +34,7 @@ use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{Agents, PeerSetting, configure};
-use super::{ScaffoldError, codex, modes, target, task};
+use super::{ScaffoldError, codex, modes, programs, target, task};
 
 const HOOKS: &str = "hooks";
 
@@ -350,6 +350,7 @@ impl Site {
         if commands.is_empty() {
             return Ok(());
         }
+        self.proposed.extend(programs::missing(&commands, env));
         let base = self.configured.as_deref().unwrap_or(CONFIG);
         let proposed = setup::usual(&self.work, &commands, &setup::installed(env));
         if let Some((line, text)) =

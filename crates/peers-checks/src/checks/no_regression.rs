@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use peers_code::Source;
+use peers_code::{Source, is_test};
 use peers_model::CommitId;
 use peers_model::check::{self, Args};
 use peers_model::trailer::Message;
@@ -45,6 +45,8 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
             });
         }
         Told::Suite(suite) => suite.with(Answer::Passed).map(str::to_owned).collect(),
+        // Tests that nobody can run are not none.
+        Told::NoRunner(why) if cx.files_at(base)?.iter().any(|file| is_test(&file.path)) => return Err(why),
         Told::NoRunner(_) => BTreeSet::new(),
     };
     if baseline.is_empty() {

@@ -113,14 +113,14 @@ impl Suites<'_> {
         let fail = |e| CouldNot::git("read the commit of a reproducer", &e);
         let commit = facts.commit(reproducer).map_err(fail)?;
         let touched = history::touched(&facts, &commit).map_err(fail)?;
-        let mut texts = Vec::new();
+        let mut found = Vec::new();
         let tests = self.cx.tests();
         for path in touched.into_iter().filter(|path| tests.classify(path) == PathKind::Test) {
             // One that it removed shows nothing.
             if let Some(blob) = facts.read_blob(reproducer, &path, TEST).map_err(fail)? {
-                texts.push(String::from_utf8_lossy(&blob.bytes).into_owned());
+                found.push(String::from_utf8_lossy(&blob.bytes).into_owned());
             }
         }
-        Ok(texts)
+        Ok(found)
     }
 }

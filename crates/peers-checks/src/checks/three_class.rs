@@ -4,7 +4,7 @@ mod delta;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use peers_code::{Import, Language, Test, module_name};
+use peers_code::{Import, Language, Test, is_test, module_name};
 use peers_model::check;
 
 use crate::check::Check;
@@ -146,7 +146,7 @@ const ENDS: [&str; 10] = [
 struct SourceFile {
     /// Its lines, without those of tests in it.
     lines: usize,
-    /// The names of what others can use of it; where it only adds to what others define, all that it names.
+    /// The names of what others can use of it, and of what it takes of its own package; without any all that it names.
     names: BTreeSet<String>,
     /// Something in it can fail.
     fails: bool,
@@ -213,8 +213,15 @@ fn judge(cx: &CheckCx, least: usize) -> Result<Report, CouldNot> {
 
 fn source_file(source: &peers_code::Source<'_>) -> SourceFile {
     let symbols = source.symbols();
-    let names = symbols.iter().filter(|symbol| symbol.public).flat_map(|symbol| symbol.path.split('.'));
-    let names: BTreeSet<String> = names.filter(|name| name.len() >= SAYING).map(str::to_owned).collect();
+    let mut names: BTreeSet<String> = symbols
+        .iter()
+        .filter(|symbol| symbol.public)
+        .flat_map(|symbol| symbol.path.split('.').map(str::to_owned))
+        .collect();
+    // `impl Display for Version` is tested as something of `Version`.
+    let own = |import: &Import| ["crate", "super", "."].iter().any(|own| import.module.starts_with(own));
+    names.extend(source.imports().into_iter().filter(own).flat_map(|import| import.names));
+    names.retain(|name| name.len() >= SAYING && !name.starts_with('_'));
     // Neither tests that stand in it nor comments are what has to be tested: where these begin and end.
     let mut turns: BTreeMap<usize, i64> = BTreeMap::new();
     let tests = source.tests().0.into_iter().map(|test| (test.line, test.end));
@@ -243,8 +250,14 @@ fn defect(path: &str, source: &SourceFile, tests: &[(String, TestFile)]) -> Opti
     let direct: Vec<&TestFile> =
         tests.iter().filter(|(test, file)| is_about(path, test, file)).map(|(_, file)| file).collect();
     let found = lacking(path, source, &direct)?;
-    // What a package passes on is tested by its name, through the package.
-    let named = tests.iter().map(|(_, file)| file).filter(|file| !file.words.is_disjoint(&source.names));
+    // What a package passes on is tested by its name, through the package, or through a file such as `tests/util.rs`.
+    let mut sought = source.names.clone();
+    for (test, file) in tests.iter().filter(|(test, file)| is_test(test) && file.tests.is_empty()) {
+        if !file.words.is_disjoint(&source.names) {
+            sought.extend(module_name(test).rsplit('.').next().map(str::to_owned));
+        }
+    }
+    let named = tests.iter().map(|(_, file)| file).filter(|file| !file.words.is_disjoint(&sought));
     let wider: Vec<&TestFile> = direct.iter().copied().chain(named).collect();
     if wider.len() == direct.len() { Some(found) } else { lacking(path, source, &wider) }
 }

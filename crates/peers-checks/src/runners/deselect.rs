@@ -160,7 +160,7 @@ type Reader = fn(&str, &str) -> Result<Vec<Choice>, String>;
 /// What reads a file of this name.
 fn reader(name: &str) -> Option<Reader> {
     Some(match name {
-        "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => ini,
+        "pytest.ini" | ".pytest.ini" | "tox.ini" | "setup.cfg" => |name, text| Ok(ini(name, text)),
         "pyproject.toml" => |_, text| Ok(pyproject(&toml(text)?)),
         "Cargo.toml" => |_, text| Ok(cargo(&toml(text)?)),
         "conftest.py" => javascript_or_python,
@@ -182,7 +182,8 @@ fn reader(name: &str) -> Option<Reader> {
                     | ".mocharc"
             );
             let read = end.starts_with("json") || Language::of(name) == Some(Language::JavaScript);
-            (known && read).then_some(javascript_or_python as Reader)?
+            let reader: Reader = javascript_or_python;
+            (known && read).then_some(reader)?
         }
     })
 }
@@ -250,7 +251,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Files of sections with `key = value`, the value going on in lines that are indented.
-fn ini(name: &str, text: &str) -> Result<Vec<Choice>, String> {
+fn ini(name: &str, text: &str) -> Vec<Choice> {
     let section = if name == "setup.cfg" { "[tool:pytest]" } else { "[pytest]" };
     let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
     let mut inside = false;
@@ -266,7 +267,7 @@ fn ini(name: &str, text: &str) -> Result<Vec<Choice>, String> {
             pairs.push((key.trim().to_owned(), words(value)));
         }
     }
-    Ok(pairs.into_iter().filter_map(|(key, value)| of_pytest(&key, value)).collect())
+    pairs.into_iter().filter_map(|(key, value)| of_pytest(&key, value)).collect()
 }
 
 fn pyproject(table: &toml::Table) -> Vec<Choice> {
@@ -349,19 +350,22 @@ fn javascript_or_python(name: &str, text: &str) -> Result<Vec<Choice>, String> {
             ("testPathIgnorePatterns" | "testNamePattern" | "testIgnore" | "grepInvert", _) => {
                 Effect::LeavesOut
             }
-            ("testMatch" | "testRegex" | "roots" | "testDir", _) => Effect::Chooses,
+            ("testMatch" | "testRegex" | "roots" | "testDir", _) | ("grep", "playwright") | ("spec", "") => {
+                Effect::Chooses
+            }
             ("exclude", "vitest" | "vite") if within == "test" => Effect::LeavesOut,
             ("include" | "dir", "vitest" | "vite") if within == "test" => Effect::Chooses,
-            ("grep", "playwright") => Effect::Chooses,
             // `.mocharc`, and the section of `package.json`.
             ("ignore" | "exclude" | "grep" | "fgrep" | "g" | "f" | "invert", "") => Effect::LeavesOut,
-            ("spec", "") => Effect::Chooses,
             ("ignore" | "grep" | "fgrep" | "invert", "package") if within == "mocha" => Effect::LeavesOut,
             ("spec", "package") if within == "mocha" => Effect::Chooses,
             _ => return None,
         };
         // What runners leave out by themselves.
-        let usual = |item: &String| item.contains("node_modules") || item.contains("configDefaults.exclude");
+        let usual = |item: &String| {
+            let bare = item.trim_start_matches("<rootDir>").trim_matches(['*', '/', '.', '\\']);
+            matches!(bare, "node_modules" | "dist" | "configDefaults.exclude")
+        };
         let items = items.into_iter().filter(|item| effect == Effect::Chooses || !usual(item)).collect();
         Some(Choice { line: Some(line), ..Choice::new(key, effect, items) })
     };

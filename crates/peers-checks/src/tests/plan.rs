@@ -276,6 +276,60 @@ fn row_52_each_done_step_adds_tests_of_three_kinds() {
     assert_eq!(world.check_with("three-class", &["--delta"]).report.findings[0].kind, "no-tests");
 }
 
+#[test]
+fn row_52_tests_of_three_kinds_are_known_in_each_language() {
+    for (path, top, tests) in [
+        (
+            "src/s1.test.js",
+            "",
+            [
+                "test('adds', () => { expect(add(1)).toBe(1); });\n",
+                "test('empty', () => { expect(add()).toBe(0); });\n",
+                "test('rejects', () => { expect(() => add('x')).toThrow(); });\n",
+            ],
+        ),
+        (
+            "src/s1.test.ts",
+            "",
+            [
+                "test('adds', (): void => { expect(add(1)).toBe(1); });\n",
+                "test('empty', (): void => { expect(add()).toBe(0); });\n",
+                "test('rejects', async () => { await expect(add('x')).rejects.toThrow(); });\n",
+            ],
+        ),
+        (
+            "tests/s1.rs",
+            "",
+            [
+                "#[test]\nfn adds() { assert_eq!(add(1), 1); }\n",
+                "#[test]\nfn empty() { assert_eq!(add(0), 0); }\n",
+                "#[test]\nfn rejects() { add(2).unwrap_err(); }\n",
+            ],
+        ),
+        (
+            "s1_test.go",
+            "package a\n",
+            [
+                "func TestAdds(t *testing.T) { if add(1) != 1 { t.Fatal(1) } }\n",
+                "func TestEmpty(t *testing.T) { if add(0) != 0 { t.Fatal(0) } }\n",
+                "func TestRejects(t *testing.T) { if err := add(2); err == nil { t.Fatal(2) } }\n",
+            ],
+        ),
+    ] {
+        for (left_out, due) in [(3, ""), (0, "happy"), (1, "edge"), (2, "sad")] {
+            let kept = tests.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, test)| *test);
+            let text = format!("{top}{}", kept.collect::<Vec<_>>().concat());
+            let mut world = World::frozen(&plan(&[&step(1, " ", None)]));
+            let made = world.turn_with("claude", "do 1", &[(path, &text)]);
+            world.turn_with("codex", "check off", &[("PLAN.md", &plan(&[&step(1, "x", Some(&made))]))]);
+            let report = world.check_with("three-class", &["--delta"]).report;
+            let told: Vec<&str> = report.findings.iter().map(|found| found.message.as_str()).collect();
+            assert_eq!(told.is_empty(), due.is_empty(), "{path}: {told:?}");
+            assert!(told.iter().all(|told| told.ends_with(&format!("kind {due}"))), "{path}: {told:?}");
+        }
+    }
+}
+
 /// A step done by claude, in a world with two open steps.
 fn done_by_claude() -> (World, CommitId) {
     let mut world = World::frozen(&plan(&[&step(1, " ", None), &step(2, " ", None)]));

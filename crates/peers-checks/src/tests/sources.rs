@@ -338,6 +338,22 @@ fn row_06_what_tests_of_real_projects_look_like() {
             ],
         ),
         (
+            (
+                "src/error.rs",
+                "use crate::parse::Error;\nimpl Display for Error {\n    fn fmt(&self) -> Result {\nLINES    panic!()\n    }\n}\n",
+            ),
+            vec![
+                (
+                    "tests/util/mod.rs",
+                    "pub fn version_err(text: &str) -> Error {\n    Version::parse(text).unwrap_err()\n}\n",
+                ),
+                (
+                    "tests/version.rs",
+                    "mod util;\n#[test]\nfn test_new() {\n    assert_eq!(version(\"1\"), 1);\n}\n#[test]\nfn test_parse() {\n    assert_eq!(version_err(\"x\").to_string(), \"x\");\n}\n#[test]\nfn test_more() {\n    assert_eq!(version(\"\"), 0);\n}\n",
+                ),
+            ],
+        ),
+        (
             ("src/pkg/decorators.py", "def command(f):\nLINES    raise TypeError(f)\n"),
             vec![
                 (

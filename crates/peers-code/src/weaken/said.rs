@@ -221,14 +221,14 @@ fn failing(node: Node<'_>, text: &str) -> Vec<Claim> {
         return checked(Claim::new(EITHER, &all));
     }
     let parts = split(&all, &["||"]).into_iter();
-    let claims = parts.flat_map(|part| match split(part, &["!="])[..] {
-        [left, right] => equal(left, right, EXACT),
-        _ => {
-            // It fails where the difference is larger: it asserts that it is smaller.
-            let turned: Vec<&str> = part.iter().map(|t| if *t == ">" { "<" } else { t }).collect();
-            let surely = |claim: &Claim| if claim.tolerance > 0.0 { EXACT } else { LOOSE };
-            condition(&turned).into_iter().map(|c| Claim { strength: surely(&c), ..c }).collect()
+    let claims = parts.flat_map(|part| {
+        if let [left, right] = split(part, &["!="])[..] {
+            return equal(left, right, EXACT);
         }
+        // It fails where the difference is larger: it asserts that it is smaller.
+        let turned: Vec<&str> = part.iter().map(|t| if *t == ">" { "<" } else { t }).collect();
+        let surely = |claim: &Claim| if claim.tolerance > 0.0 { EXACT } else { LOOSE };
+        condition(&turned).into_iter().map(|c| Claim { strength: surely(&c), ..c }).collect()
     });
     claims.collect()
 }

@@ -448,8 +448,8 @@ impl Ground {
             pristine: pristine.path().to_owned(),
             base,
             tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
-            kept: Some(FsDisk::new(store_dir.try_clone()?, None)),
             measurer,
+            kept: Some(FsDisk::new(store_dir.try_clone()?, None)),
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {

@@ -1,3 +1,5 @@
+//! Tests in Go.
+
 use super::{Row, table};
 
 const ONE: &str = "package a\n\nfunc TestA(t *testing.T) {\n\tgot := F(2)\n\tif got != 3 {\n\t\tt.Errorf(\"got %d\", got)\n\t}\n\trequire.Equal(t, 1, F(0))\n}\n";

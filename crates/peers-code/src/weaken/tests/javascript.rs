@@ -1,3 +1,5 @@
+//! Tests in JavaScript and TypeScript.
+
 use super::{Row, table};
 
 const ONE: &str = "it('a', () => {\n  const x = f(2);\n  expect(x).toBe(3);\n  expect(f(0)).toBe(1);\n});\n";

@@ -1,3 +1,5 @@
+//! Tests in Python.
+
 use super::{Row, table};
 
 const ONE: &str =

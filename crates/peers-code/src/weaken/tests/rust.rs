@@ -1,3 +1,5 @@
+//! Tests in Rust.
+
 use super::{Row, table};
 
 const ONE: &str =

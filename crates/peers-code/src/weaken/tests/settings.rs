@@ -1,3 +1,5 @@
+//! Files that configure gates.
+
 use super::found;
 
 /// Whether a change of a configuration file lets something through.

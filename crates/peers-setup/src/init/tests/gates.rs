@@ -114,6 +114,28 @@ fn codex_is_pinned_to_its_own_model_where_the_configuration_is_new() {
 }
 
 #[test]
+fn a_program_of_a_gate_that_is_not_installed_is_named() {
+    let mut world = World::new();
+    let bin = world.dir("bin");
+    std::fs::write(bin.join("make"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(bin.join("make"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    world.env = Env::from_pairs(world.env.vars().iter().cloned().chain([("PATH".into(), bin.into())]));
+    for (name, cmd, due) in [
+        ("a", "tox -e py", true),
+        ("b", "make check", false),
+        ("c", "./run.sh", false),
+        ("d", "cd web && npm test", false),
+        ("e", "CI=1 npm test", false),
+    ] {
+        let repo = world.repo(name);
+        let report = world.try_init(&repo, |o| o.gates = Gates::Tests(cmd.to_owned())).unwrap();
+        let told =
+            report.notes.iter().map(ToString::to_string).any(|note| note.contains("`tox` is not installed"));
+        assert_eq!(told, due, "{cmd}: {report:?}");
+    }
+}
+
+#[test]
 fn the_agents_that_are_installed_take_turns_and_in_a_configuration_that_stays_none_is_missed() {
     let mut world = World::new();
     let bin = world.dir("bin");
