@@ -72,9 +72,8 @@ fn add(history: &mut History, facts: &Facts<'_>, commits: Vec<CommitFact>) -> Re
 /// [`GitError`] for trees that cannot be read.
 pub(crate) fn touched(facts: &Facts<'_>, commit: &CommitFact) -> Result<Vec<String>, GitError> {
     let Some(parent) = commit.parents.first() else { return Ok(Vec::new()) };
-    match facts.diff_trees(&facts.tree_of(parent)?, &commit.tree) {
-        Ok(changes) => Ok(changes.into_iter().map(|change| change.path).collect()),
+    match facts.changed_paths(&facts.tree_of(parent)?, &commit.tree) {
         Err(GitError::TooLarge { .. }) => Ok(Vec::new()),
-        Err(error) => Err(error),
+        paths => paths,
     }
 }

@@ -25,6 +25,7 @@ pub const ENTRY: &str = "__primer";
 
 /// Nothing takes longer. Signals wait for it.
 const LIMIT: Duration = Duration::from_secs(60);
+const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 /// What the first line of a file of ours says.
 const MADE: &str = "made by peers ";
 /// Bytes in which that line stands.
@@ -134,7 +135,7 @@ impl Making {
         spawn.args = [ENTRY.into(), self.control.clone().into(), self.store.clone().into()].to_vec();
         spawn.args.push(self.head.to_string().into());
         spawn.args.extend(self.roots.iter().map(OsString::from));
-        spawn.limits = Limits { file_bytes: Some(0), ..Limits::default() };
+        spawn.limits = Limits { processes: None, file_bytes: Some(0), memory_bytes: Some(MEMORY) };
         let ran = run_watched(&spawn, LIMIT).map_err(|error| chain(&error))?;
         match ran.exit {
             Some(RawExit::Code(0)) if !ran.stdout.cut => {

@@ -37,6 +37,40 @@ fn hostile_messages_are_cut_and_replaced_never_refused() {
 }
 
 #[test]
+fn a_walk_for_some_messages_is_the_whole_walk_without_the_others() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    for n in 0..4 {
+        fixture.write("a", format!("{n}"));
+        fixture.commit(&format!("number {n}\n\n{}", if n % 2 == 0 { "wanted" } else { "other" }));
+    }
+    let chain = fixture.head();
+    fixture.git(&["checkout", "-q", "-b", "side", "HEAD~1"]);
+    fixture.write("b", "b");
+    fixture.commit("wanted beside");
+    fixture.git(&["merge", "-q", "--no-edit", "main"]);
+    let merged = fixture.head();
+    let control = fixture.imported();
+    let facts = control.facts();
+    let beside = fixture.rev("HEAD^1");
+    for (from, to, due) in [
+        (None, &chain, 2),
+        (Some(&first), &chain, 2),
+        (Some(&chain), &chain, 0),
+        (Some(&first), &merged, 3),
+        (Some(&chain), &merged, 1),
+        // What is left out is no ancestor.
+        (Some(&beside), &chain, 0),
+    ] {
+        let all = facts.walk(from, to, 100).unwrap();
+        let of_all: Vec<_> = all.iter().filter(|fact| fact.message.contains("wanted")).cloned().collect();
+        let found = facts.walk_where(from, to, 100, |message| message.contains("wanted")).unwrap();
+        assert_eq!((of_all.len(), found), (due, (all.len(), of_all)), "{from:?} {to}");
+    }
+    assert!(facts.walk_where(None, &chain, 3, |_| true).is_err(), "more than the limit");
+}
+
+#[test]
 fn a_walk_is_oldest_first_and_follows_merges() {
     let fixture = Fixture::new();
     let base = fixture.head();
