@@ -107,7 +107,7 @@ pub(crate) fn text_at(cx: &CheckCx, path: &str, most: usize) -> Result<Result<St
     let blob = match cx.facts()?.read_blob(cx.head(), path, most) {
         Ok(Some(blob)) if REGULAR.contains(&blob.mode) => blob,
         Ok(Some(_)) => return Ok(Err("is not a regular file".to_owned())),
-        Ok(None) => return Ok(Err("is not there".to_owned())),
+        Ok(None) => return Ok(Err("is not in the commit".to_owned())),
         Err(GitError::TooLarge { .. }) => return Ok(Err(format!("is larger than {most} bytes"))),
         Err(error) => return Err(CouldNot::git("read a file", &error)),
     };
@@ -197,6 +197,15 @@ pub fn refresh(cx: &CheckCx, before: Option<&str>, known: &mut Outlines) -> Resu
         }
         summary
     });
+    if out.text.len() > MOST {
+        return Err(CouldNot {
+            what: format!("a {MAP} of {} entries is larger than {} MiB", out.entries, MOST / 1024 / 1024),
+            hint: Some(
+                "name the directories whose names matter as `checks.layout` by `peers goals edit --config`"
+                    .to_owned(),
+            ),
+        });
+    }
     Ok(out)
 }
 

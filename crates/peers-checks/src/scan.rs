@@ -165,7 +165,7 @@ pub(crate) fn nothing_to_scan(cx: &CheckCx, files: usize) -> Option<Report> {
     }
     let mut report = Report::new(Verdict::Fail, "no source file: nothing to scan");
     report.hint = Some(
-        "name the directories of the sources as `checks.layout` in config.yaml, or set `checks.allow_empty: true`"
+        "name the directories of the sources as `checks.layout` by `peers goals edit --config`, or set `checks.allow_empty: true`"
             .to_owned(),
     );
     Some(report)

@@ -215,7 +215,8 @@ impl State {
         if started.max_ticks != Some(1) {
             self.standstill = Standstill::default();
         }
-        if started.max_ticks != Some(1) {
+        // The operator may have seen to what was missing.
+        if started.max_ticks != Some(1) || self.head.as_ref() != Some(&started.head) {
             self.course.tries = 0;
         }
         self.board.start_run(&started.rules, self.ticks);

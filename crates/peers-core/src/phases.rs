@@ -86,6 +86,9 @@ pub(crate) fn limit(cfg: &LoopConfig, state: &State, facts: &Facts) -> Option<(S
     let Due::Blocked(steps) = asked_now(state, plan, facts) else { return None };
     let words = |id: &StepId| {
         let step = plan.steps.iter().find(|step| step.id == *id)?;
+        if step.mark != Mark::Blocked {
+            return Some(format!("{id} waits for another"));
+        }
         let why = step.rationale.as_deref().or(step.notes.as_deref()).unwrap_or("no reason given");
         Some(format!("{id}: {}", crate::apply::bounded(why, 120)))
     };

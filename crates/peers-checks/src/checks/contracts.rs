@@ -75,7 +75,8 @@ fn runs(cx: &CheckCx, args: &Args, spec: &CheckSpec) -> Result<Report, CouldNot>
         RanEnd::Exit(code) if NO_PROGRAM.contains(&code) => {
             let mut report =
                 Report::new(Verdict::Error, format!("the frozen command cannot be run: exit {code}"));
-            report.hint = Some("install what it needs, or declare `setup` in config.yaml".to_owned());
+            report.hint =
+                Some("install what it needs, or declare `setup` by `peers goals edit --config`".to_owned());
             report
         }
         RanEnd::Exit(code) => Report::new(Verdict::Fail, format!("the frozen command exits {code}")),

@@ -40,7 +40,7 @@ fn judge(cx: &CheckCx, args: &Args) -> Result<Report, CouldNot> {
             return Err(CouldNot {
                 what: "the test command tells nothing of single tests".to_owned(),
                 hint: Some(
-                    "have it write a JUnit report, and set `checks.test_report` in config.yaml".to_owned(),
+                    "have it write a JUnit report, and set `checks.test_report` by `peers goals edit --config`".to_owned(),
                 ),
             });
         }

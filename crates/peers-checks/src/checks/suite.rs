@@ -8,7 +8,7 @@ use peers_model::check::{self, Args, CheckSpec};
 use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot, RanEnd};
 use crate::report::{Report, Verdict};
-use crate::runners::{NO_PROGRAM, Suite, Told};
+use crate::runners::{NO_PROGRAM, Suite, Told, nothing_planted};
 use crate::scan::nothing_to_scan;
 use crate::tools::Tool;
 
@@ -78,6 +78,7 @@ fn tools(
         vec![("the command", cmd.to_owned())]
     } else {
         let project = Project::read(cx)?;
+        nothing_planted(project.files.iter().map(String::as_str))?;
         if let Some(report) = nothing_to_scan(cx, project.languages.len()) {
             return Ok(report);
         }
@@ -121,13 +122,12 @@ struct Project<'a> {
     cx: &'a CheckCx,
     /// Of its sources.
     languages: Vec<Language>,
-    /// Files at its top.
-    top: Vec<String>,
+    files: Vec<String>,
 }
 
 impl<'a> Project<'a> {
     fn read(cx: &'a CheckCx) -> Result<Self, CouldNot> {
-        let (mut languages, mut top) = (Vec::new(), Vec::new());
+        let (mut languages, mut files) = (Vec::new(), Vec::new());
         for file in cx.files()? {
             if let Some(language) = Language::of(&file.path)
                 && is_source(&file.path, &cx.settings().layout)
@@ -135,16 +135,15 @@ impl<'a> Project<'a> {
             {
                 languages.push(language);
             }
-            if !file.path.contains('/') {
-                top.push(file.path);
-            }
+            files.push(file.path);
         }
-        Ok(Self { cx, languages, top })
+        Ok(Self { cx, languages, files })
     }
 
-    /// Whether it has one of these files, by the beginning of its name.
+    /// Whether it has one of these files at its top, by the beginning of its name.
     fn has(&self, names: &[&str]) -> bool {
-        self.top.iter().any(|file| names.iter().any(|name| file.starts_with(name)))
+        let mut top = self.files.iter().filter(|file| !file.contains('/'));
+        top.any(|file| names.iter().any(|name| file.starts_with(name)))
     }
 
     fn configures(&self, table: &str) -> bool {

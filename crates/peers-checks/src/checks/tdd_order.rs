@@ -96,7 +96,7 @@ impl Suites<'_> {
                 Told::Suite(suite) if suite.blind => {
                     return Err(CouldNot {
                         what: "the test command tells nothing of single tests".to_owned(),
-                        hint: Some("set `checks.test_report` in config.yaml".to_owned()),
+                        hint: Some("set `checks.test_report` by `peers goals edit --config`".to_owned()),
                     });
                 }
                 Told::Suite(suite) => suite.tests,

@@ -12,6 +12,8 @@ use crate::manifests::is_foreign;
 
 /// Bytes of a manifest.
 const MANIFEST: usize = 1024 * 1024;
+/// Bytes of a source file.
+const SOURCE: usize = 4 * 1024 * 1024;
 
 /// In which form the results of single tests are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +77,16 @@ pub(crate) fn detect(cx: &CheckCx, commit: &CommitId) -> Result<Vec<Runner>, Cou
     let files = cx.files_at(commit)?;
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let mut found = Vec::new();
-    for dir in outermost(&homes(&paths, &["Cargo.toml"])) {
-        found
-            .push(Runner::new("cargo test", Form::Libtest, "exec cargo test --no-fail-fast 2>&1").below(dir));
-    }
-    for dir in outermost(&homes(&paths, &["go.mod"])) {
-        found.push(Runner::new("go test", Form::Go, "exec go test -json ./...").below(dir));
+    nothing_planted(paths.iter().copied())?;
+    of_rust(cx, commit, &paths, &mut found)?;
+    let modules = homes(&paths, &["go.mod"]);
+    let outer = outermost(&modules);
+    for dir in &modules {
+        // `./...` ends where another module begins.
+        let home = |path: &str| modules.iter().rev().find(|dir| path.starts_with(**dir)) == Some(dir);
+        if outer.contains(dir) || paths.iter().any(|path| path.ends_with("_test.go") && home(path)) {
+            found.push(Runner::new("go test", Form::Go, "exec go test -json ./...").below(dir));
+        }
     }
     of_node(cx, commit, &paths, &mut found)?;
     let tests: Vec<&str> = paths.iter().copied().filter(|path| is_of_pytest(path)).collect();
@@ -119,6 +125,79 @@ fn homes<'p>(paths: &BTreeSet<&'p str>, names: &[&str]) -> BTreeSet<&'p str> {
 fn outermost<'p>(dirs: &BTreeSet<&'p str>) -> Vec<&'p str> {
     let inside = |dir: &str| dirs.iter().any(|above| *above != dir && dir.starts_with(above));
     dirs.iter().copied().filter(|dir| !inside(dir)).collect()
+}
+
+/// Refuses a commit with a file in one of the places where programs are that `setup` installs, or in place of one.
+///
+/// # Errors
+/// [`CouldNot`] that names it.
+pub(crate) fn nothing_planted<'p>(mut paths: impl Iterator<Item = &'p str>) -> Result<(), CouldNot> {
+    let is_planted = |path: &str| {
+        let parts: Vec<&str> = path.split('/').collect();
+        let at = parts.iter().position(|part| matches!(*part, ".venv" | "venv" | "node_modules"));
+        at.is_some_and(|at| matches!(parts.get(at + 1), None | Some(&("bin" | ".bin" | "Scripts"))))
+    };
+    let Some(planted) = paths.find(|path| is_planted(path)) else { return Ok(()) };
+    Err(CouldNot {
+        what: format!("`{}` is in the commit, where a program is looked for", term::line(planted, 200)),
+        hint: Some(format!("take it out of the commit, for `setup` to make it, or {HINT}")),
+    })
+}
+
+/// The workspaces of cargo, and crates beside them that have tests.
+fn of_rust(
+    cx: &CheckCx,
+    commit: &CommitId,
+    paths: &BTreeSet<&str>,
+    found: &mut Vec<Runner>,
+) -> Result<(), CouldNot> {
+    let dirs = homes(paths, &["Cargo.toml"]);
+    let manifest = |dir: &str| -> Result<toml::Table, CouldNot> {
+        let path = format!("{dir}Cargo.toml");
+        let text = String::from_utf8(cx.read_at(commit, &path, MANIFEST)?).unwrap_or_default();
+        let bad = |_| CouldNot::new(format!("{} is no TOML", term::line(&path, 200)));
+        text.parse().map_err(bad)
+    };
+    let has_tests = |dir: &str| -> Result<bool, CouldNot> {
+        for path in
+            paths.iter().filter(|path| path.starts_with(dir) && Language::of(path) == Some(Language::Rust))
+        {
+            if is_test(path) || contains(&cx.read_at(commit, path, SOURCE)?, b"#[test]") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    for top in outermost(&dirs) {
+        let cmd = "exec cargo test --workspace --no-fail-fast 2>&1";
+        found.push(Runner::new("cargo test", Form::Libtest, cmd).below(top));
+        let inner: Vec<&str> =
+            dirs.iter().copied().filter(|dir| *dir != top && dir.starts_with(top)).collect();
+        if inner.is_empty() {
+            continue;
+        }
+        let manifest_of_top = manifest(top)?;
+        let workspace = manifest_of_top.get("workspace");
+        let left_out = workspace.and_then(|of| of.get("exclude")).and_then(toml::Value::as_array);
+        let left_out: Vec<&str> = left_out.into_iter().flatten().filter_map(toml::Value::as_str).collect();
+        for dir in inner {
+            let name = dir.strip_prefix(top).unwrap_or(dir).trim_end_matches('/');
+            let is_out = left_out.iter().any(|out| {
+                let rest = name.strip_prefix(out.trim_end_matches('/'));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            let own = workspace.is_none() || is_out || manifest(dir)?.contains_key("workspace");
+            if own && has_tests(dir)? {
+                let cmd = "exec cargo test --no-fail-fast 2>&1";
+                found.push(Runner::new("cargo test", Form::Libtest, cmd).below(dir));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn contains(text: &[u8], what: &[u8]) -> bool {
+    text.windows(what.len()).any(|part| part == what)
 }
 
 /// The runner that the manifest at the top names; where it names none, those of the packages below that have tests.
@@ -160,7 +239,7 @@ fn of_node(
 }
 
 pub(crate) const HINT: &str =
-    "set `checks.test_command` and, for a JUnit report, `checks.test_report` in config.yaml";
+    "set `checks.test_command` and, for a JUnit report, `checks.test_report` by `peers goals edit --config`";
 
 /// What the runners are called that need a package, and that package.
 const KNOWN: [(&str, &str); 4] =

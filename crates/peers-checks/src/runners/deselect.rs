@@ -132,7 +132,8 @@ fn chooses_all(path: &str, items: &[String], tests: &[String]) -> bool {
     below.all(|test| {
         items.iter().any(|item| {
             let item = item.trim_start_matches("<rootDir>").trim_start_matches("./").trim_matches('/');
-            test.strip_prefix(item).is_some_and(|rest| item.is_empty() || rest.starts_with('/'))
+            let rest = test.strip_prefix(item);
+            rest.is_some_and(|rest| item.is_empty() || rest.is_empty() || rest.starts_with('/'))
         })
     })
 }
@@ -246,6 +247,14 @@ fn options(words: &[String]) -> Vec<String> {
     found
 }
 
+/// The paths among words behind a runner: what runners take as all that they are to run.
+fn paths(all: &[String]) -> Vec<String> {
+    let before = std::iter::once("").chain(all.iter().map(String::as_str));
+    let is_path = |word: &str| !word.starts_with('-') && word.contains(['/', '.', '*']);
+    let free = all.iter().zip(before).filter(|(word, before)| is_path(word) && !before.starts_with('-'));
+    free.map(|(word, _)| word.clone()).collect()
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect()
 }
@@ -326,9 +335,16 @@ fn package_json(name: &str, text: &str) -> Result<Vec<Choice>, String> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut found = javascript_or_python(name, text)?;
     let script = whole.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
-    let runs = |runner: &&str| script.contains(*runner);
-    if ["vitest", "jest", "mocha", "playwright", "node --test"].iter().any(runs) {
+    let runner = ["vitest", "jest", "mocha", "playwright", "node --test"].iter().find_map(|name| {
+        let at = script.find(name)?;
+        script.get(at + name.len()..)
+    });
+    if let Some(rest) = runner {
         found.push(Choice::new("scripts.test", Effect::LeavesOut, options(&words(script))));
+        let chosen = paths(&words(rest));
+        if !chosen.is_empty() {
+            found.push(Choice::new("scripts.test paths", Effect::Chooses, chosen));
+        }
     }
     Ok(found)
 }

@@ -178,7 +178,7 @@ pub(crate) fn libtest(bytes: &[u8]) -> Result<Tests, String> {
 pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
     let mut tests = Tests::new();
     let mut events = 0_usize;
-    // Packages that passed, and those of which a test was told, or said to be missing.
+    // Packages that passed, and those that came to their end, or have no test.
     let (mut passed, mut told) = (BTreeSet::new(), BTreeSet::new());
     for line in bytes.split(|byte| *byte == b'\n') {
         let Ok(event) = serde_json::from_slice::<Value>(line) else {
@@ -192,7 +192,8 @@ pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
         events += 1;
         let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
         let package = text("Package").to_owned();
-        if text("Action") == "run" || text("Output").contains("[no tests to run]") {
+        let of_package = text("Test").is_empty() && text("Output").trim_end() == "PASS";
+        if of_package || text("Output").contains("[no tests to run]") {
             told.insert(package.clone());
         }
         let answer = match text("Action") {
@@ -212,7 +213,7 @@ pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
             name => add(&mut tests, format!("{package}::{name}"), answer),
         }
     }
-    // Its `TestMain` ended it before the first test.
+    // A test, or its `TestMain`, ended it before.
     for silent in passed.difference(&told) {
         add(&mut tests, silent.clone(), Answer::Failed);
     }

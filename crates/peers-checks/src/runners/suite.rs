@@ -78,7 +78,7 @@ impl Suite {
         let lost = |why: String| {
             let tail = ran.tail(3).join(" | ");
             let said = if tail.is_empty() { String::new() } else { format!(" ({tail})") };
-            let hint = format!("let `setup` in config.yaml install what it needs, or {HINT}");
+            let hint = format!("let `setup` install what it needs, or {HINT}");
             CouldNot { what: format!("{name}: {why}{said}"), hint: Some(hint) }
         };
         let code = match ran.end {

@@ -114,6 +114,18 @@ const CONFIGURED: &[(&str, &str, &str, &str)] = &[
     ),
     ("package.json", "", "{\"scripts\": {\"test\": \"make -k test\"}}", ""),
     (
+        "package.json",
+        "{\"scripts\": {\"test\": \"node --test\"}}",
+        "{\"scripts\": {\"test\": \"node --test tests/b.test.js\"}}",
+        "1 scripts.test paths: nothing but `tests/b.test.js` is chosen, as it was not at the base",
+    ),
+    (
+        "package.json",
+        "{\"scripts\": {\"test\": \"vitest run\"}}",
+        "{\"scripts\": {\"test\": \"eslint . && vitest run --config ./vitest.config.ts\"}}",
+        "",
+    ),
+    (
         "jest.config.js",
         "",
         "module.exports = {\n  testMatch: ['**/b.test.js'],\n};\n",

@@ -179,11 +179,18 @@ fn a_package_of_go_without_an_answer_is_red() {
     let newer = b"{\"ImportPath\":\"example.org/shop/broken\",\"Action\":\"build-output\",\"Output\":\"a.go:3:2: undefined: x\\n\"}\n\
         {\"ImportPath\":\"example.org/shop/broken\",\"Action\":\"build-fail\"}\n\
         {\"Action\":\"fail\",\"Package\":\"example.org/shop/broken\",\"Elapsed\":0,\"FailedBuild\":\"example.org/shop/broken\"}\n";
+    // A test ended the process with 0: it counts as passed, and those after it never ran.
+    let early = b"{\"Action\":\"run\",\"Package\":\"example.org/shop\",\"Test\":\"TestEarly\"}\n\
+        {\"Action\":\"output\",\"Package\":\"example.org/shop\",\"Test\":\"TestEarly\",\"Output\":\"PASS\\n\"}\n\
+        {\"Action\":\"pass\",\"Package\":\"example.org/shop\",\"Test\":\"TestEarly\"}\n\
+        {\"Action\":\"output\",\"Package\":\"example.org/shop\",\"Output\":\"ok\\texample.org/shop\\t0.1s\\n\"}\n\
+        {\"Action\":\"pass\",\"Package\":\"example.org/shop\"}\n";
     for (code, bytes, due) in [
         (1, GO, "example.org/shop/broken"),
         (1, newer, "example.org/shop/broken"),
         // `TestMain` ended it with 0 before any test; the package with benchmarks alone is no such case.
         (0, GO_QUITS, "example.org/shop"),
+        (0, early, "example.org/shop"),
     ] {
         let report = run_with(&go, "tests", &["--retry=0"], vec![exit(code, None, bytes)]).report;
         let failed: Vec<&str> = report.findings.iter().map(|found| found.path.as_str()).collect();
@@ -221,6 +228,18 @@ fn a_test_that_two_runners_know_passes_only_where_it_passes_in_both() {
     let (cx, seen) = with(rust.cx(), vec![exit(101, None, CARGO)]);
     crate::run("tests", &cx, &["--retry=0".to_owned()]).unwrap();
     assert_eq!(seen.borrow().len(), 1);
+}
+
+#[test]
+fn a_program_of_the_commit_is_no_runner() {
+    for path in [".venv/bin/python", "web/node_modules/.bin/jest", "venv", "node_modules"] {
+        let world = project(&[TEST_PY, (path, "#!/bin/sh\n")]);
+        for check in ["tests", "lint", "types"] {
+            let report = run(&world, check, vec![pytest(&["test_a"])]).report;
+            assert_eq!(report.verdict, ERROR, "{check} {path}");
+            assert!(report.summary.contains(path), "{}", report.summary);
+        }
+    }
 }
 
 #[test]
@@ -281,6 +300,53 @@ fn runners_of_packages_below_the_top_are_run_there() {
         crate::run("tests", &cx, &["--retry=0".to_owned()]).unwrap();
         let seen: Vec<String> = seen.borrow().iter().map(|(_, cmd)| cmd.clone()).collect();
         assert!(seen.len() == 1 && seen[0].starts_with(due), "{seen:?}");
+    }
+    // What a run at the top leaves out is run by itself, where it has tests.
+    let inline = "#[test]\nfn a() {}\n";
+    for (files, said, due) in [
+        (
+            vec![
+                ("Cargo.toml", "[workspace]\nmembers = [\"in\"]\nexclude = [\"out\"]\n"),
+                ("in/Cargo.toml", "[package]\n"),
+                ("in/src/lib.rs", inline),
+                ("out/Cargo.toml", "[package]\n"),
+                ("out/src/lib.rs", inline),
+                ("own/Cargo.toml", "[package]\n[workspace]\n"),
+                ("own/tests/a.rs", inline),
+                ("untested/Cargo.toml", "[package]\n[workspace]\n"),
+                ("untested/src/lib.rs", "fn a() {}\n"),
+            ],
+            CARGO,
+            &[
+                "exec cargo test --workspace ",
+                "cd out/ && exec cargo test --no",
+                "cd own/ && exec cargo test --no",
+            ][..],
+        ),
+        (
+            vec![("Cargo.toml", "[package]\n"), ("b/Cargo.toml", "[package]\n"), ("b/src/lib.rs", inline)],
+            CARGO,
+            &["exec cargo test --workspace ", "cd b/ && exec cargo test --no"],
+        ),
+        (
+            vec![
+                ("go.mod", "module a\n"),
+                ("b/go.mod", "module b\n"),
+                ("b/x/a_test.go", "package x\n"),
+                ("c/go.mod", "module c\n"),
+            ],
+            GO,
+            &["exec go test -json ./...", "cd b/ && exec go test -json ./..."],
+        ),
+    ] {
+        let world = project(&files);
+        let (cx, seen) = with(world.cx(), vec![exit(0, None, said); 3]);
+        drop(crate::run("tests", &cx, &["--retry=0".to_owned()]));
+        let seen: Vec<String> = seen.borrow().iter().map(|(_, cmd)| cmd.clone()).collect();
+        assert!(
+            seen.len() == due.len() && seen.iter().zip(due).all(|(cmd, due)| cmd.starts_with(due)),
+            "{seen:?}"
+        );
     }
     // Tests of one name in two packages are two tests.
     let both = project(&[("a/setup.py", ""), ("a/test_a.py", py), ("b/setup.py", ""), ("b/test_a.py", py)]);

@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         .hint(Step::text("`peers verify --pristine` says why", &[])));
     }
     let (noticed, judged) = (tested.noticed(), tested.judged());
-    if judged > 0 {
+    if judged > 0 && tested.signal.is_none() {
         // While a loop runs it may be a peer that calls this, as often as it takes.
         if let Err(why) = keep(&place, &loaded, &tested) {
             cx.out.talk(&format!("note: the figure is not kept: {}", term::line(&why, 200)));
@@ -158,10 +158,15 @@ fn place_of(mutant: &Mutant) -> String {
 fn text(tested: &Tested) -> String {
     let (noticed, judged) = (tested.noticed(), tested.judged());
     let seed = tested.seed;
+    let what = if tested.base.is_some() { "what changed" } else { "the sources" };
     let mut lines = vec![match (judged, noticed) {
+        _ if tested.signal.is_some() => format!(
+            "gates test: interrupted: {noticed} of {} noticed until then, and the figure is not kept (seed {seed})",
+            counted(judged, "fault")
+        ),
         (0, _) => "gates test: no fault was judged".to_owned(),
         (1.., 0) => format!(
-            "gates test: NONE of {} noticed: the gates do not check what changed (seed {seed})",
+            "gates test: NONE of {} noticed: the gates do not check {what} (seed {seed})",
             counted(judged, "fault")
         ),
         _ => format!("gates test: {noticed} of {} noticed (seed {seed})", counted(judged, "fault")),

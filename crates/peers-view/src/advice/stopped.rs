@@ -266,7 +266,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
             later(),
         ],
         StopReason::StuckPhase => vec![
-            Step::from("see what the turns left (").run(Command::report()).say("), write the file yourself or help"),
+            Step::from("see what the turns left (").run(Command::report()).say("), and help: the file counts when a turn commits it"),
             later(),
         ],
         StopReason::Checkpoint => {
@@ -277,7 +277,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
                 "unblock the steps and mark them as open, or accept that they stay blocked (`peers-ctl ack-block NAME STEP-n --reason TEXT`)",
             )
             .spoken(),
-            Step::of(facts.resume()),
+            later(),
         ],
         StopReason::ParkedBlocked => peer::blocked(facts),
         StopReason::ParkedProof => vec![set_up(), Step::of(facts.resume())],
