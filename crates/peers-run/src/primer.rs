@@ -24,7 +24,7 @@ use peers_sys::{SafeDir, term};
 pub const ENTRY: &str = "__primer";
 
 /// Nothing takes longer. Signals wait for it.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const MEMORY: u64 = 4 * 1024 * 1024 * 1024;
 /// What the first line of a file of ours says.
 const MADE: &str = "made by peers ";
