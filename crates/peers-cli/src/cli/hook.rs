@@ -96,7 +96,11 @@ fn look(repo: &PeerRepo, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 fn hooks(repo: &PeerRepo) -> Result<SafeDir, CommandError> {
-    Ok(SafeDir::open_shared(repo.common_dir())?.make_shared_subdir("hooks")?)
+    let dir = SafeDir::open_shared(repo.common_dir())?;
+    match dir.subdir("hooks") {
+        Err(error) if error.is_not_found() => Ok(dir.make_shared_subdir("hooks")?),
+        found => Ok(found?),
+    }
 }
 
 /// The hook that is there.
