@@ -113,7 +113,7 @@ fn history(repo: &Path, commits: u64, kib: u64) -> Result<(), Failure> {
 
 /// Every so often a bug is reported, and then resolved.
 fn message(n: u64) -> String {
-    if n % CLAIMS != 0 {
+    if !n.is_multiple_of(CLAIMS) {
         return "work".to_owned();
     }
     let (which, id) = (n / CLAIMS % 2, n / CLAIMS / 2);
