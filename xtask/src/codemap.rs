@@ -87,7 +87,7 @@ fn project(repo: &Path, lines: usize) -> Result<(usize, usize, String), Failure>
             let text = [text.as_slice(), format!("\n# {copy}\n").as_bytes()].concat();
             fs::write(&to, &text)?;
             files += 1;
-            written += String::from_utf8_lossy(&text).lines().count();
+            written += text.split(|byte| *byte == b'\n').count() - 1;
         }
     }
     Err("more copies than can be counted".into())

@@ -1,12 +1,14 @@
 //! `no-empty-bodies` and `stub-returns`: functions that do nothing yet (`modes.md` §5.9, §5.10).
 
-use peers_code::Idle;
+use std::collections::BTreeMap;
+
+use peers_code::{Idle, Source};
 use peers_model::check::{self, Args};
 
 use crate::check::Check;
 use crate::cx::{CheckCx, CouldNot};
 use crate::report::{Finding, Report};
-use crate::scan::{Which, answer, at_line, nothing_to_scan, scan};
+use crate::scan::{Which, answer, at_line, nothing_to_scan, scan, scan_at};
 
 pub(crate) const NO_EMPTY_BODIES: Check = Check {
     name: check::NO_EMPTY_BODIES.name,
@@ -28,20 +30,37 @@ fn judge(
     kind: &'static str,
     defect: &dyn Fn(&Idle) -> Option<String>,
 ) -> Result<Report, CouldNot> {
-    let scan = scan(cx, Which::Sources, &|_, source| {
+    let ask = |_: &str, source: &Source<'_>| {
         let tests = source.tests().0;
         let of_test = |idle: &Idle| tests.iter().any(|test| (test.line..=test.end).contains(&idle.line));
         source.undone().0.into_iter().filter(|idle| !idle.declares && !of_test(idle)).collect::<Vec<_>>()
-    })?;
+    };
+    let scan = scan(cx, Which::Sources, &ask)?;
     let files = scan.files();
     if let Some(report) = nothing_to_scan(cx, files) {
         return Ok(report);
     }
-    let mut findings = Vec::new();
+    let told = |idle: &Idle| Some((idle.line, defect(idle)?));
+    let mut found: Vec<(&String, usize, String)> = Vec::new();
     for (path, idle) in &scan.found {
-        let found = idle.iter().filter_map(|idle| Some((idle.line, defect(idle)?)));
-        findings.extend(found.map(|(line, what)| Finding::at(path, at_line(line), kind, &what, None)));
+        found.extend(idle.iter().filter_map(told).map(|(line, what)| (path, line, what)));
     }
+    // What the base had may stay in its file; there may be no more of it.
+    let mut old: BTreeMap<(String, String), usize> = BTreeMap::new();
+    if let Some(base) = cx.base().filter(|_| !found.is_empty()) {
+        for (path, idle) in scan_at(cx, base, Which::Sources, &ask)?.found {
+            for (_, what) in idle.iter().filter_map(told) {
+                *old.entry((path.clone(), what)).or_default() += 1;
+            }
+        }
+    }
+    found.retain(|(path, _, what)| {
+        let left = old.get_mut(&((*path).clone(), what.clone())).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_none()
+    });
+    let findings =
+        found.into_iter().map(|(path, line, what)| Finding::at(path, at_line(line), kind, &what, None));
+    let findings = findings.collect();
     Ok(answer(files, findings, scan.unreadable, advice))
 }
 

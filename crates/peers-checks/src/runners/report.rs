@@ -218,3 +218,16 @@ pub(crate) fn go(bytes: &[u8]) -> Result<Tests, String> {
     }
     if events > 0 { Ok(tests) } else { Err("there is no event in it".to_owned()) }
 }
+
+/// What the tests and packages that failed said, line by line, in the events of `go test -json`.
+pub(super) fn go_said(bytes: &[u8], tests: &Tests) -> Vec<String> {
+    let said = |line: &[u8]| {
+        let event: Value = serde_json::from_slice(line).ok()?;
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        let output = text("Output").filter(|output| !output.starts_with("=== "))?;
+        let package = text("Package").or_else(|| text("ImportPath")).unwrap_or_default();
+        let name = text("Test").map_or_else(|| package.to_owned(), |test| format!("{package}::{test}"));
+        (tests.get(&name) == Some(&Answer::Failed)).then(|| output.trim_end().to_owned())
+    };
+    bytes.split(|byte| *byte == b'\n').filter_map(said).filter(|line| !line.is_empty()).collect()
+}

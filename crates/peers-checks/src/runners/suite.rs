@@ -92,6 +92,7 @@ impl Suite {
         if ran.cut {
             return Err(lost("it says more than is read".to_owned()));
         }
+        let mut tail = ran.tail(LINES);
         let told = read(runner.form, &ran).map_err(|why| lost(format!("exit {code}, and {why}")))?;
         match told {
             None => {
@@ -101,6 +102,12 @@ impl Suite {
                 }
             }
             Some(tests) => {
+                if runner.form == Form::Go {
+                    // Its lines are events, of the tests that passed, too.
+                    let said = report::go_said(&ran.stdout, &tests);
+                    tail = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
+                    tail.extend(ToolRan { stdout: Vec::new(), ..ran }.tail(LINES));
+                }
                 let failed = tests.values().any(|answer| *answer == Answer::Failed);
                 if tests.is_empty() {
                     self.defects.push(format!("{name} ran no test"));
@@ -116,7 +123,7 @@ impl Suite {
             }
         }
         if code != 0 {
-            self.tail.extend(ran.tail(LINES));
+            self.tail.append(&mut tail);
         }
         Ok(())
     }

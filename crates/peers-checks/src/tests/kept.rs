@@ -38,7 +38,7 @@ fn whatever_happened_since_a_kept_history_leads_to_what_all_of_it_says() {
         }),
         ("a reset", |world| drop(world.git(&["reset", "-q", "--hard", "HEAD~1"]))),
         ("a commit amended", |world| {
-            drop(world.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "other"]))
+            drop(world.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "other"]));
         }),
         ("another base", World::base_here),
     ];

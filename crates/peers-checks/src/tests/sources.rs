@@ -474,6 +474,33 @@ fn row_69_a_body_that_does_nothing_fails_and_a_declaration_does_not() {
 }
 
 #[test]
+fn row_69_what_the_base_had_may_stay_and_no_more_of_it() {
+    for (path, top, body) in [
+        ("pkg/a.py", "", "def NAME(): pass\n"),
+        ("src/a.js", "", "function NAME() {}\n"),
+        ("src/a.ts", "", "function NAME(): void {}\n"),
+        ("src/a.rs", "", "fn NAME() {}\n"),
+        ("a.go", "package a\n", "func NAME() {}\n"),
+    ] {
+        let of = |names: &[&str]| {
+            format!("{top}{}", names.iter().map(|name| body.replace("NAME", name)).collect::<String>())
+        };
+        let mut world = World::new();
+        world.commit("before", &[(path, &of(&["close"]))]);
+        world.base_here();
+        for (names, due) in
+            [(&["close"][..], PASS), (&["close", "open"], FAIL), (&["open"], FAIL), (&["close"], PASS)]
+        {
+            world.commit("now", &[(path, &of(names))]);
+            assert_eq!(world.check("no-empty-bodies").report.verdict, due, "{path}: {names:?}");
+        }
+        let elsewhere = path.replace("a.", "b.");
+        world.commit("copied", &[(&elsewhere, &of(&["close"]))]);
+        assert_eq!(world.check("no-empty-bodies").report.verdict, FAIL, "{elsewhere}");
+    }
+}
+
+#[test]
 fn row_72_stubs_mocks_and_commented_code_are_a_warning_unless_it_is_strict() {
     for (path, text) in [
         ("pkg/a.py", "def f(): return {}\n"),

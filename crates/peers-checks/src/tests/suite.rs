@@ -188,7 +188,22 @@ fn a_package_of_go_without_an_answer_is_red() {
         let report = run_with(&go, "tests", &["--retry=0"], vec![exit(code, None, bytes)]).report;
         let failed: Vec<&str> = report.findings.iter().map(|found| found.path.as_str()).collect();
         assert_eq!(report.verdict, FAIL);
+        assert!(
+            report.notes.iter().all(|note| !note.contains("Action") && !note.contains("PASS")),
+            "{report:?}"
+        );
         assert!(failed.contains(&due) && !failed.iter().any(|path| path.ends_with("bench")), "{failed:?}");
+    }
+}
+
+#[test]
+fn what_failed_tests_of_go_said_is_shown_as_they_said_it() {
+    let go = project(&[("go.mod", "module a\n"), ("a_test.go", "package a\n")]);
+    let report = run_with(&go, "tests", &["--retry=0"], vec![exit(1, None, GO)]).report;
+    for due in
+        ["    shop_test.go:13: 3 is not 4", "--- FAIL: TestWrong (0.00s)", "FAIL\texample.org/shop\t0.005s"]
+    {
+        assert!(report.notes.iter().any(|note| note == due), "{due}: {:?}", report.notes);
     }
 }
 

@@ -12,6 +12,7 @@ use peers_model::command::Step;
 use peers_model::{exit, limits};
 use peers_place::Place;
 use peers_run::boot;
+use peers_sys::dir::FileError;
 use peers_sys::{SafeDir, term};
 
 /// Look at a commit before it is made
@@ -96,11 +97,11 @@ fn look(repo: &PeerRepo, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 fn hooks(repo: &PeerRepo) -> Result<SafeDir, CommandError> {
-    let dir = SafeDir::open_shared(repo.common_dir())?;
-    match dir.subdir("hooks") {
-        Err(error) if error.is_not_found() => Ok(dir.make_shared_subdir("hooks")?),
-        found => Ok(found?),
-    }
+    let git = SafeDir::open_shared(repo.common_dir())?;
+    Ok(match git.make_shared_subdir("hooks") {
+        Err(FileError::AlreadyExists { .. }) => git.subdir("hooks")?,
+        made => made?,
+    })
 }
 
 /// The hook that is there.
