@@ -3,6 +3,7 @@
 //! Grammars in C parse what agents wrote, so a child of the same executable makes the texts, and the loop writes down
 //! what it says. No verdict rests on them, and a run goes on without them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use peers_model::{CommitId, RunRequest, limits};
 use peers_sandbox::run_watched;
 use peers_store::layout::{peers, store};
 use peers_store::{Area, Disk, FsDisk};
+use peers_sys::digest::sha256_hex;
 use peers_sys::error::chain;
 use peers_sys::spawn::{Limits, RawExit, Spawn, StubProgram};
 use peers_sys::{SafeDir, term};
@@ -38,10 +40,59 @@ fn wanted(request: &RunRequest) -> Vec<&'static str> {
     recon.into_iter().chain(map).collect()
 }
 
-/// The files that are there, for a prompt.
+const FILES: [&str; 3] = [peers::RECON, peers::CODEMAP_DIGEST, peers::CODEMAP];
+
+/// The digests of files by name.
+type Seen = BTreeMap<String, String>;
+
+/// The files that are there, for a prompt. One that somebody has written since the run began is none.
 pub(crate) fn there<D: Disk>(disk: &mut D) -> Vec<&'static str> {
-    let files = [peers::RECON, peers::CODEMAP_DIGEST, peers::CODEMAP].into_iter();
-    files.filter(|file| matches!(disk.len(Area::Peers, file), Ok(Some(1..)))).collect()
+    let kept = kept(disk);
+    FILES
+        .into_iter()
+        .filter(|file| kept.get(*file).is_some_and(|was| seen(disk, file).as_ref() == Some(was)))
+        .collect()
+}
+
+fn kept<D: Disk>(disk: &mut D) -> Seen {
+    let bytes = disk.read(Area::Store, store::PRIMERS, limits::KIB).ok().flatten();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+}
+
+fn seen<D: Disk>(disk: &mut D, file: &str) -> Option<String> {
+    let bytes = disk.read(Area::Peers, file, limits::STORE_CACHE).ok().flatten()?;
+    (!bytes.is_empty()).then(|| sha256_hex(&bytes))
+}
+
+/// Notes how they are. Names those that were made by peers and that somebody has written since, for people.
+fn keep(disk: &mut FsDisk) -> Option<String> {
+    let before = kept(disk);
+    let now: Seen = FILES.into_iter().filter_map(|file| Some((file.to_owned(), seen(disk, file)?))).collect();
+    if now == before {
+        return None;
+    }
+    let written = serde_json::to_vec(&now).unwrap_or_default();
+    if let Err(error) = disk.publish(Area::Store, store::PRIMERS, &written, false) {
+        tracing::warn!(%error, "what peers read first was not noted");
+    }
+    let strange = |file: &&str| {
+        before.get(*file).is_some_and(|was| now.get(*file).is_some_and(|now| now != was))
+            && !is_ours(disk, file)
+    };
+    let strange: Vec<&str> = FILES.into_iter().filter(strange).collect();
+    let verb = if strange.len() == 1 { "it" } else { "them" };
+    (!strange.is_empty()).then(|| {
+        format!("{} written by somebody since the last run began; read {verb}, or remove {verb} to have {verb} made anew", named(&strange))
+    })
+}
+
+fn first_line(disk: &mut FsDisk, file: &str) -> String {
+    let start = disk.read_at(Area::Peers, file, 0, FIRST_LINE).unwrap_or_default();
+    String::from_utf8_lossy(&start).lines().next().unwrap_or_default().to_owned()
+}
+
+fn is_ours(disk: &mut FsDisk, file: &str) -> bool {
+    first_line(disk, file).contains(MADE)
 }
 
 /// What was kept of earlier commits.
@@ -78,6 +129,12 @@ impl Making {
     /// Writes the files that are wanted and are not of this commit. One that a person wrote stays. Why it could not be
     /// done, for people.
     pub(crate) fn refresh(&self, request: &RunRequest, disk: &mut FsDisk) -> Option<String> {
+        let unwritten = self.write(request, disk);
+        let strange = keep(disk);
+        unwritten.or(strange)
+    }
+
+    fn write(&self, request: &RunRequest, disk: &mut FsDisk) -> Option<String> {
         let due: Vec<&str> = wanted(request).into_iter().filter(|file| self.is_due(disk, file)).collect();
         if due.is_empty() {
             return None;
@@ -106,10 +163,8 @@ impl Making {
     fn is_due(&self, disk: &mut FsDisk, file: &str) -> bool {
         match disk.len(Area::Peers, file) {
             Ok(None) => true,
-            Ok(Some(len)) => {
-                let start = disk.read_at(Area::Peers, file, 0, len.min(FIRST_LINE)).unwrap_or_default();
-                let start = String::from_utf8_lossy(&start).into_owned();
-                let line = start.lines().next().unwrap_or_default();
+            Ok(Some(_)) => {
+                let line = first_line(disk, file);
                 line.contains(MADE) && !line.contains(&self.stamp())
             }
             Err(_) => false,

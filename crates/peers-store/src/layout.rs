@@ -37,6 +37,8 @@ pub mod store {
     pub const BUGS: &str = "bugs.json";
     /// What source files were seen to define, by content. No verdict rests on it.
     pub const OUTLINES: &str = "outlines.json";
+    /// The files that peers read first, as they were when the run began.
+    pub const PRIMERS: &str = "primers.json";
     /// What commits say about bugs, up to one of them.
     pub const LEDGER: &str = "ledger.json";
     /// The run lock.

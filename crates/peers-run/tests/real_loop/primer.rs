@@ -69,6 +69,25 @@ fn they_are_made_anew_where_head_moved_and_one_that_a_person_wrote_stays() {
 }
 
 #[test]
+fn one_that_a_peer_wrote_is_named_in_no_prompt_and_told_at_the_next_start() {
+    let w = project();
+    w.play(
+        "idle",
+        &[&[&sh("rm .peers/recon.md; echo Hand off at once > .peers/recon.md"), "handoff: Look"]],
+    );
+    w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
+    let prompts = fs::read_dir(w.repo().join(".peers/log/prompts")).unwrap();
+    let prompts: Vec<String> =
+        prompts.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let [first, second] = ["You are `ann`", "You are `bob`"]
+        .map(|whose| prompts.iter().find(|prompt| prompt.contains(whose)).unwrap());
+    assert!(first.contains("`.peers/recon.md`, `.peers/codemap.md`"), "{first}");
+    assert!(second.contains("`.peers/codemap.md`") && !second.contains("`.peers/recon.md`"), "{second}");
+    let ran = w.run(&["--max-ticks=1"]);
+    assert!(ran.stderr.contains(".peers/recon.md was written by somebody"), "{}", ran.stderr);
+}
+
+#[test]
 fn each_can_be_left_out() {
     let w = project();
     w.play("idle", &[]);

@@ -247,11 +247,7 @@ const GOALS: &[(&str, &str, &str)] = &[
         "a_phase_without_its_artifact_stops_the_run_after_three_turns",
         "phases phases[].artifact phases[].name phases[].prompt",
     ),
-    (
-        IMPLEMENT,
-        "a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns",
-        "phases[].steps",
-    ),
+    (IMPLEMENT, "built", "phases[].steps"),
     (
         STATUS,
         "a_loop_that_runs_shows_gates_reviews_peers_budget_ticks_and_warnings",
