@@ -125,10 +125,13 @@ pub fn preflight(target: &Path, env: &Env, plan: &Plan, accept_passing: bool) ->
         (_, Some(code)) => format!("exit {code}"),
         (verdict, None) => verdict.word().to_owned(),
     };
+    let lines = tail(&judged.verdict);
+    let last = lines.iter().rev().find(|line| !line.trim().is_empty());
+    let at_base = last.map_or(said.clone(), |last| format!("{said}, `{}`", term::line(last.trim(), 200)));
     if accept_passing {
-        return Ok(said);
+        return Ok(at_base);
     }
-    let output = tail(&judged.verdict).join("\n");
+    let output = lines.join("\n");
     let shown = if output.is_empty() { String::new() } else { format!(": {}", term::line(&output, 400)) };
     let refuse = |exit, message: String| {
         let hint = "`--accept-passing` freezes it all the same";
@@ -139,7 +142,7 @@ pub fn preflight(target: &Path, env: &Env, plan: &Plan, accept_passing: bool) ->
             exit::NEGATIVE,
             "already implemented: the acceptance command passes before anything is done".to_owned(),
         ),
-        (Verdict::Fail { .. }, code) if !matches!(code, Some(126 | 127)) => Ok(said),
+        (Verdict::Fail { .. }, code) if !matches!(code, Some(126 | 127)) => Ok(at_base),
         _ => refuse(exit::INVALID, format!("the acceptance command measures nothing: {said}{shown}")),
     }
 }

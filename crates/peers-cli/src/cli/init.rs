@@ -179,6 +179,7 @@ fn planned(path: &Path, args: &Args, cx: &Cx) -> Result<Planned, CommandError> {
         );
     }
     let mut planned = Planned::read(path)?;
+    planned.look_for_files(&cx.target, args.accept_passing)?;
     planned.at_base = contract::preflight(&cx.target, &cx.env, planned.plan(), args.accept_passing)?;
     Ok(planned)
 }
