@@ -73,6 +73,16 @@ fn a_plan_whose_command_names_a_file_that_anybody_may_write_is_refused() {
             .err_has("hint: commit it first");
         assert!(!world.at(".peers").exists() && !world.at("PLAN.md").exists());
     }
+    // What a step writes is the feature, and may be missing; `--accept-passing` takes the rest.
+    let touched = plan("tests/*.sh").replace("greet.txt\n", "tests/late.sh\n");
+    std::fs::write(world.at("plan.md"), &touched).unwrap();
+    let dry_run = ["init", "--modes", "implement", "--plan", "plan.md", "--dry-run"];
+    world
+        .peers(&dry_run)
+        .exits(0)
+        .err_has("`tests/late.sh`, which a command of the plan names, is not in HEAD");
+    std::fs::write(world.at("plan.md"), plan("tests/*.sh")).unwrap();
+    world.peers(&[&dry_run[..], &["--accept-passing"]].concat()).exits(0).err_has("is not in HEAD");
     // With the test in a commit: frozen or not, and how it failed.
     let loose = PLAN.replace("acceptance_files: tests/*.sh\n", "");
     let done = init(&loose).exits(0);

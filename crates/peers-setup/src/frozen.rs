@@ -24,8 +24,7 @@ use super::report::{Action, Steps};
 const NOT_TRIED: &str = "not tried";
 
 /// What to do about a command whose file may be written by anybody.
-const COMMIT_FIRST: &str =
-    "commit it first, and name it in `acceptance_files`; `--accept-passing` freezes the plan without it";
+const COMMIT_FIRST: &str = "commit it first, in the repository that is set up, and name it in `acceptance_files`; then give the same command again. `--accept-passing` freezes the plan without it";
 
 /// The plan at the top of the repository.
 pub(super) const PLAN: &str = "PLAN.md";

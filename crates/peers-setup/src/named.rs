@@ -77,10 +77,9 @@ fn words(command: &str) -> Vec<String> {
     for c in command.chars() {
         match quote {
             Some(open) if c == open => quote = None,
-            Some(_) => word.push(c),
             None if matches!(c, '\'' | '"') => quote = Some(c),
             None if c.is_whitespace() || "`;&|()<>".contains(c) => split.push(std::mem::take(&mut word)),
-            None => word.push(c),
+            _ => word.push(c),
         }
     }
     split.push(word);

@@ -63,10 +63,11 @@ pub(crate) fn amend(args: &Amend, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         cx.operators_alone_here("amend")?;
         let (before, loose) = amend::acceptance(&cx.place()?, &cx.operator(), &args.acceptance, &args.reason)
             .map_err(failed)?;
-        let mut text = format!("{name}: acceptance was `{before}` and is `{}`", args.acceptance);
-        for path in loose {
-            text += &format!("; `{}` is not frozen, so agents can change it", term::line(&path, 200));
-        }
+        let loose = loose
+            .iter()
+            .map(|path| format!("; `{}` is not frozen, so agents can change it", term::line(path, 200)));
+        let loose: String = loose.collect();
+        let text = format!("{name}: acceptance was `{before}` and is `{}`{loose}", args.acceptance);
         Ok(Done::well(text, json!({"acceptance": args.acceptance, "before": before, "reason": args.reason})))
     })
 }

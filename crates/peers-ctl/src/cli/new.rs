@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// Commit this plan as PLAN.md and freeze it with its commands; needs --modes implement
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<PathBuf>,
-    /// Freeze the plan although its acceptance command passes already, or cannot be run here
+    /// Freeze the plan although its acceptance command passes already, cannot be run here, or needs a file that HEAD lacks
     #[arg(long, requires = "plan")]
     accept_passing: bool,
     /// Write the goals of these modes in place of the usual ones; `peers-ctl modes list` shows them
@@ -344,7 +344,6 @@ impl Args {
                     texts.iter().map(move |text| PeerSetting { field, text: text.clone() })
                 })
                 .collect(),
-            ..ProjectOptions::default()
         })
     }
 
