@@ -187,7 +187,7 @@ fn what_is_refused_writes_nothing() {
         (&["../repo", "--replace-registration"], 4, "is set up for peers already"),
         (&["../new", "--plan", "../plan.md", "--spec", "x"], 2, "--plan and --spec exclude each other"),
         (&["../new", "--plan", "../plan.md", "--modes", "implement"], 3, "is not a valid plan"),
-        (&["../new", "--plan", "../absent.md"], 2, "hint: name a file that is there: `--plan FILE`"),
+        (&["../new", "--plan", "../absent.md"], 2, "hint: name a file that exists"),
         (&["../new", "--spec", "../absent.md"], 2, "is read from a file: `--spec FILE`"),
         (&["./src"], 3, &format!("`peers-ctl new {}`", world.at("").canonicalize().unwrap().display())),
         (&["../new", "--modes", "implement"], 2, "needs a plan"),

@@ -404,8 +404,7 @@ fn the_loop_stops_once_before_the_plan_is_begun_and_when_only_blocked_steps_are_
 #[test]
 fn every_command_of_the_page_about_a_plan_works_as_it_stands_there() {
     let world = shop(&PYTHON);
-    std::fs::write(world.at("plan.md"), plan(&PYTHON, &["hello", "salve"])).unwrap();
-    world.commit("A plan");
+    std::fs::write(world.path("plan.md"), plan(&PYTHON, &["hello", "salve"])).unwrap();
     agents(&world, &json!(honest(&PYTHON)), &json!(honest(&PYTHON)));
     pasted(&world, include_str!("../../docs/howto/implement-a-feature-from-a-plan.md"));
 }

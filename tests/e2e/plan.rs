@@ -59,6 +59,55 @@ fn row_41_a_plan_is_frozen_when_its_command_fails_before_anything_is_done() {
 }
 
 #[test]
+fn a_plan_whose_command_names_a_file_that_anybody_may_write_is_refused() {
+    let plan = |files: &str| PLAN.replace("tests/greet.sh", "tests/late.sh").replace("tests/*.sh", files);
+    let world = planned();
+    let init = |plan: &str| {
+        std::fs::write(world.at("plan.md"), plan).unwrap();
+        world.peers(&["init", "--modes", "implement", "--plan", "plan.md"])
+    };
+    for text in [plan("tests/*.sh"), plan("tests/late.sh")] {
+        init(&text)
+            .exits(3)
+            .err_has("`tests/late.sh`, which is not in HEAD")
+            .err_has("hint: commit it first");
+        assert!(!world.at(".peers").exists() && !world.at("PLAN.md").exists());
+    }
+    // What a step writes is the feature, and may be missing; `--accept-passing` takes the rest.
+    let touched = plan("tests/*.sh").replace("greet.txt\n", "tests/late.sh\n");
+    std::fs::write(world.at("plan.md"), &touched).unwrap();
+    let dry_run = ["init", "--modes", "implement", "--plan", "plan.md", "--dry-run"];
+    world
+        .peers(&dry_run)
+        .exits(0)
+        .err_has("`tests/late.sh`, which a command of the plan names, is not in HEAD");
+    std::fs::write(world.at("plan.md"), plan("tests/*.sh")).unwrap();
+    world.peers(&[&dry_run[..], &["--accept-passing"]].concat()).exits(0).err_has("is not in HEAD");
+    // With the test in a commit: frozen or not, and how it failed.
+    let loose = PLAN.replace("acceptance_files: tests/*.sh\n", "");
+    let done = init(&loose).exits(0);
+    done.err_has("`tests/greet.sh`, which a command of the plan names, is not frozen")
+        .err_has("tried at HEAD: exit 2, `grep: greet.txt: No such file")
+        .err_has("plan.md is not needed any more: PLAN.md is the plan now");
+    assert!(world.records("operator").iter().any(|r| r.to_string().contains("exit 2, `grep: greet.txt")));
+    world.ctl(&["add", "."]).exits(0);
+    let amend = |cmd: &str| world.ctl(&["amend", "repo", "--acceptance", cmd, "--reason", "it moved"]);
+    amend("sh tests/late.sh").exits(3).err_has("`tests/late.sh`, which is not in HEAD");
+    amend("sh ./tests/greet.sh").exits(0).out_has("`tests/greet.sh` is not frozen");
+}
+
+#[test]
+fn a_new_project_without_the_acceptance_test_is_not_made() {
+    let world = planned();
+    for plan in [PLAN.to_owned(), PLAN.replace("sh tests/greet.sh", "make greet")] {
+        std::fs::write(world.path("plan.md"), plan).unwrap();
+        let done = world.ctl(&["new", "../nn", "--modes", "implement", "--plan", "../plan.md"]).exits(3);
+        done.err_has("HEAD").err_has("hint: commit it first");
+        assert!(!world.path("nn").exists());
+    }
+}
+
+#[test]
 fn row_48_the_frozen_command_runs_in_a_clean_checkout_with_the_frozen_files() {
     let world = frozen();
     let done = world.peers(&["check", "acceptance"]).exits(1);

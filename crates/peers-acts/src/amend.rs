@@ -9,6 +9,7 @@ use peers_model::record::{ContractAct, ContractRecord, OperatorOp};
 use peers_model::{exit, limits};
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_run::boot::Finding;
+use peers_setup::named::{self, NamedFiles};
 use peers_store::contracts::{self, Frozen};
 use peers_store::{FsDisk, StoreError};
 use peers_sys::dir::{Kind, SafeDir};
@@ -19,14 +20,29 @@ use peers_sys::{clock, term};
 /// The plan at the top of the repository.
 const PLAN: &str = "PLAN.md";
 
-/// Replaces the frozen acceptance command. Returns the one before.
+/// Replaces the frozen acceptance command. Returns the one before, and files that the new one names and that agents
+/// can change.
 ///
 /// # Errors
-/// A loop or another command works here (exit 4), or nothing is frozen (exit 3).
-pub fn acceptance(place: &Place, by: &str, command: &str, reason: &str) -> Result<String, Finding> {
+/// A loop or another command works here (exit 4), nothing is frozen, or the command names a file that HEAD has not
+/// (exit 3).
+pub fn acceptance(
+    place: &Place,
+    by: &str,
+    command: &str,
+    reason: &str,
+) -> Result<(String, Vec<String>), Finding> {
     let reason = line("the reason", reason)?;
     let command = line("the command", command)?;
     let (lock, mut disk, frozen) = held(place, "amend")?;
+    let repo = PeerRepo::open(place.work_dir()).ok();
+    let head = named::files_of_head(repo.as_ref()).map_err(|e| Finding::plain(exit::BUG, chain(&e)))?;
+    let mut named = NamedFiles::of(&command, &head);
+    named.absent.retain(|path| !frozen.files.contains_key(path));
+    named.there.retain(|path| !frozen.files.contains_key(path));
+    named
+        .refuse_absent("commit it first")
+        .map_err(|e| Finding { hint: e.hint(), ..Finding::plain(e.exit(), chain(&e)) })?;
     let before = contracts::command(&frozen.acceptance).unwrap_or_default().to_owned();
     let frozen = Frozen { acceptance: contracts::script(&command), ..frozen };
     let change = [("acceptance", command), ("acceptance_before", before.clone())];
@@ -34,7 +50,7 @@ pub fn acceptance(place: &Place, by: &str, command: &str, reason: &str) -> Resul
     contracts::write(&mut disk, &frozen)?;
     contracts::restore_copies(&mut disk, &frozen)?;
     drop(lock);
-    Ok(before)
+    Ok((before, named.there))
 }
 
 /// Says that a blocked step no longer keeps the plan from being complete: records it, rewrites its mark in `PLAN.md`

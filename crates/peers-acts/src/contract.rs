@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use peers_core::plan::Plan;
+use peers_core::test_output;
 use peers_git::{ControlDir, PeerRepo, SyntheticGit};
 use peers_model::config::Config;
 use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal};
@@ -107,7 +108,7 @@ impl Ground {
 }
 
 /// Tries the acceptance command of a plan before anything is done: in a clean checkout of HEAD it has to fail.
-/// Returns what it said, for the record of what is frozen.
+/// Returns how it ended and its last words, for the record of what is frozen.
 ///
 /// # Errors
 /// It passes (exit 1), or nothing is measured by its failure: the shell found no program, or it ran into its time
@@ -125,8 +126,12 @@ pub fn preflight(target: &Path, env: &Env, plan: &Plan, accept_passing: bool) ->
         (_, Some(code)) => format!("exit {code}"),
         (verdict, None) => verdict.word().to_owned(),
     };
+    let words = test_output::tails(judged.verdict.diagnostic())
+        .map(|(_, out, err)| test_output::lines(out, err).join(" | "))
+        .filter(|words| !words.is_empty());
+    let at_base = words.map_or(said.clone(), |words| format!("{said}, `{}`", term::line(&words, 200)));
     if accept_passing {
-        return Ok(said);
+        return Ok(at_base);
     }
     let output = tail(&judged.verdict).join("\n");
     let shown = if output.is_empty() { String::new() } else { format!(": {}", term::line(&output, 400)) };
@@ -139,7 +144,7 @@ pub fn preflight(target: &Path, env: &Env, plan: &Plan, accept_passing: bool) ->
             exit::NEGATIVE,
             "already implemented: the acceptance command passes before anything is done".to_owned(),
         ),
-        (Verdict::Fail { .. }, code) if !matches!(code, Some(126 | 127)) => Ok(said),
+        (Verdict::Fail { .. }, code) if !matches!(code, Some(126 | 127)) => Ok(at_base),
         _ => refuse(exit::INVALID, format!("the acceptance command measures nothing: {said}{shown}")),
     }
 }

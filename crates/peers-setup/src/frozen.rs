@@ -17,7 +17,14 @@ use peers_sys::term;
 
 use super::ScaffoldError;
 use super::error::shown;
+use super::named::{NamedFiles, files_of_head};
 use super::report::{Action, Steps};
+
+/// What is said of a command that nobody tried.
+const NOT_TRIED: &str = "not tried";
+
+/// What to do about a command whose file may be written by anybody.
+const COMMIT_FIRST: &str = "commit it first, in the repository that is set up, and name it in `acceptance_files`; then give the same command again. `--accept-passing` freezes the plan without it";
 
 /// The plan at the top of the repository.
 pub(super) const PLAN: &str = "PLAN.md";
@@ -27,8 +34,12 @@ pub(super) const PLAN: &str = "PLAN.md";
 pub struct Planned {
     pub(super) bytes: Vec<u8>,
     pub(super) plan: Plan,
+    /// The file that it was read from.
+    from: PathBuf,
     /// What the acceptance command said at the base, for the record.
     pub at_base: String,
+    /// What the operator should know of its commands.
+    notes: Vec<String>,
 }
 
 impl Planned {
@@ -40,9 +51,63 @@ impl Planned {
         let bytes = read(path)?;
         let parsed = plan::parse(&bytes);
         match parsed.plan {
-            Some(plan) => Ok(Self { bytes, plan, at_base: "not tried".to_owned() }),
+            Some(plan) => Ok(Self {
+                bytes,
+                plan,
+                from: path.to_owned(),
+                at_base: NOT_TRIED.to_owned(),
+                notes: Vec::new(),
+            }),
             None => Err(invalid(path, &parsed.errors)),
         }
+    }
+
+    /// Looks for the files that its commands name: what HEAD has not, anybody may write later.
+    ///
+    /// # Errors
+    /// [`ScaffoldError`]: a file is not in HEAD (3), unless a step writes it or `anyway` takes that.
+    pub fn look_for_files(&mut self, target: &Path, anyway: bool) -> Result<(), ScaffoldError> {
+        let head = files_of_head(PeerRepo::open(target).ok().as_ref())?;
+        let globs = |globs: &[String]| globs.iter().filter_map(|glob| Glob::new(glob)).collect::<Vec<_>>();
+        let frozen = globs(&self.plan.meta.acceptance_files);
+        let written: Vec<_> = self.plan.steps.iter().flat_map(|step| globs(&step.touches)).collect();
+        let takes = |globs: &[Glob], path: &str| globs.iter().any(|glob| glob.matches(path));
+        let meta = &self.plan.meta;
+        for command in [Some(&meta.acceptance), meta.e2e.as_ref()].into_iter().flatten() {
+            let named = NamedFiles::of(command, &head);
+            let (by_a_step, absent) = named.absent.into_iter().partition(|path| takes(&written, path));
+            let mut named = NamedFiles { absent, there: named.there };
+            if !anyway {
+                named.refuse_absent(COMMIT_FIRST)?;
+            }
+            named.absent.extend::<Vec<_>>(by_a_step);
+            named.there.retain(|path| !takes(&frozen, path) && !takes(&written, path));
+            for (paths, why) in [
+                (named.absent, "is not in HEAD: the agent that writes it decides what it checks"),
+                (named.there, "is not frozen, so agents can change it: `acceptance_files` does not name it"),
+            ] {
+                let note = |path: String| {
+                    format!("`{}`, which a command of the plan names, {why}", term::line(&path, 200))
+                };
+                self.notes.extend(paths.into_iter().map(note));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the operator should know once it is frozen.
+    pub(super) fn notes(&self, work: &Path) -> Vec<String> {
+        let mut notes = self.notes.clone();
+        if self.at_base != NOT_TRIED {
+            notes.push(format!("the acceptance command, tried at HEAD: {}", self.at_base));
+        }
+        let real = self.from.canonicalize().ok();
+        if let Some(rest) = real.as_ref().and_then(|path| path.strip_prefix(work).ok())
+            && rest != Path::new(PLAN)
+        {
+            notes.push(format!("{} is not needed any more: {PLAN} is the plan now", shown(rest)));
+        }
+        notes
     }
 
     /// What it says.
@@ -112,7 +177,9 @@ impl Planned {
             if !found {
                 let message =
                     format!("`acceptance_files`: `{}` takes no file of HEAD", term::line(glob, 100));
-                return Err(ScaffoldError::plain(exit::INVALID, message));
+                let hint =
+                    "commit it first, in the repository that is set up; then give the same command again";
+                return Err(ScaffoldError::refused(exit::INVALID, message, hint));
             }
         }
         Ok(Frozen {
@@ -207,7 +274,7 @@ fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
 
 fn no_plan(path: &Path) -> ScaffoldError {
     let message = format!("{} does not exist", shown(path));
-    ScaffoldError::refused(exit::USAGE, message, "name a file that is there: `--plan FILE`")
+    ScaffoldError::refused(exit::USAGE, message, "name a file that exists")
 }
 
 /// The directory of a file and its name in there.

@@ -470,6 +470,7 @@ impl Site {
             let what = "PLAN.md and its commands, frozen in the trusted store";
             let by = peers_place::operator::name(env);
             steps.act(Action::Accept, what, || plan.freeze(&self.place, frozen, &by))?;
+            plan.notes(self.place.work_dir()).into_iter().for_each(|note| steps.note(note));
         }
         if outcome == Outcome::Rebuilt {
             backup::prune(&self.work, self.store.as_ref(), &mut steps)?;

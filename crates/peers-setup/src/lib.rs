@@ -16,6 +16,7 @@ mod host;
 mod ignore;
 mod init;
 mod modes;
+pub mod named;
 mod programs;
 pub mod project;
 mod report;

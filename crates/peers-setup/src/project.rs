@@ -48,9 +48,7 @@ pub struct ProjectOptions {
     pub spec: Option<String>,
     /// A file with a plan.
     pub plan: Option<PathBuf>,
-    /// What the acceptance command of the plan said at the base, for the record of what is frozen.
-    pub at_base: String,
-    /// The plan as it was read; filled in by [`create`].
+    /// The plan that was read from it and tried; [`create`] reads it where it was not.
     pub planned: Option<Planned>,
     /// Names of modes, as they stand on the command line.
     pub modes: Option<Vec<String>>,

@@ -79,7 +79,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["upgrade", "uninstall", "task"])]
     plan: Option<PathBuf>,
-    /// Freeze the plan although its acceptance command passes already, or cannot be run here
+    /// Freeze the plan although its acceptance command passes already, cannot be run here, or needs a file that HEAD lacks
     #[arg(long, requires = "plan")]
     accept_passing: bool,
     /// Choose the agents that take turns; a single agent becomes two peers [default: claude,codex]
@@ -179,6 +179,7 @@ fn planned(path: &Path, args: &Args, cx: &Cx) -> Result<Planned, CommandError> {
         );
     }
     let mut planned = Planned::read(path)?;
+    planned.look_for_files(&cx.target, args.accept_passing)?;
     planned.at_base = contract::preflight(&cx.target, &cx.env, planned.plan(), args.accept_passing)?;
     Ok(planned)
 }

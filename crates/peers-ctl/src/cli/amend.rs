@@ -6,6 +6,7 @@ use peers_acts::amend;
 use peers_console::error::CommandError;
 use peers_core::plan::StepId;
 use peers_fleet::{ProjectName, start};
+use peers_sys::term;
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
@@ -60,9 +61,13 @@ pub(crate) fn amend(args: &Amend, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         start::located(&project, &ctl.env).map_err(failed)?;
         let cx = ctl.cx(&project);
         cx.operators_alone_here("amend")?;
-        let before = amend::acceptance(&cx.place()?, &cx.operator(), &args.acceptance, &args.reason)
+        let (before, loose) = amend::acceptance(&cx.place()?, &cx.operator(), &args.acceptance, &args.reason)
             .map_err(failed)?;
-        let text = format!("{name}: acceptance was `{before}` and is `{}`", args.acceptance);
+        let loose = loose
+            .iter()
+            .map(|path| format!("; `{}` is not frozen, so agents can change it", term::line(path, 200)));
+        let loose: String = loose.collect();
+        let text = format!("{name}: acceptance was `{before}` and is `{}`{loose}", args.acceptance);
         Ok(Done::well(text, json!({"acceptance": args.acceptance, "before": before, "reason": args.reason})))
     })
 }

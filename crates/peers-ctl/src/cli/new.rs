@@ -38,8 +38,8 @@ use crate::ctl::{Ctl, failed, here};
 ///
 /// A PATH with a slash, `.`, `..` or `~` is used as it is; a bare word names a directory below the projects
 /// root (`$PEERS_PROJECTS_ROOT`). A missing directory is created, with a repository in it. An existing
-/// repository is not changed, except for the line that ignores `.peers/`. If it fails half-way, it says so,
-/// and the same command completes it.
+/// repository is not changed, except for the line that ignores `.peers/`, and PLAN.md or TASK.md with `--plan`
+/// or `--task`. If it fails half-way, it says so, and the same command completes it.
 /// Without PATH, on a terminal, it asks for the few things that matter.
 /// If a bare word also names a directory here, it asks which one is meant; without a terminal it refuses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// Commit this plan as PLAN.md and freeze it with its commands; needs --modes implement
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     plan: Option<PathBuf>,
-    /// Freeze the plan although its acceptance command passes already, or cannot be run here
+    /// Freeze the plan although its acceptance command passes already, cannot be run here, or needs a file that HEAD lacks
     #[arg(long, requires = "plan")]
     accept_passing: bool,
     /// Write the goals of these modes in place of the usual ones; `peers-ctl modes list` shows them
@@ -318,7 +318,7 @@ impl Args {
             overwrite_peers: self.overwrite_peers,
             spec: self.spec.clone(),
             plan: self.plan.clone(),
-            at_base: self.tried(target, ctl)?,
+            planned: self.tried(target, ctl)?,
             modes: self.modes.clone().map(|modes| vec![modes]),
             driver: self.driver.map(|driver| match driver {
                 Driver::Orchestrator => peers_model::config::Driver::Orchestrator,
@@ -344,19 +344,20 @@ impl Args {
                     texts.iter().map(move |text| PeerSetting { field, text: text.clone() })
                 })
                 .collect(),
-            ..ProjectOptions::default()
         })
     }
 
-    /// What the acceptance command of a plan says before anything is done.
-    fn tried(&self, target: &Path, ctl: &Ctl) -> Result<String, CommandError> {
+    /// The plan, with what its acceptance command says before anything is done.
+    fn tried(&self, target: &Path, ctl: &Ctl) -> Result<Option<Planned>, CommandError> {
         match (&self.plan, self.modes.as_deref(), &self.spec) {
             (Some(path), Some("implement"), None) => {
-                let planned = Planned::read(path)?;
-                Ok(contract::preflight(target, &ctl.env, planned.plan(), self.accept_passing)?)
+                let mut planned = Planned::read(path)?;
+                planned.look_for_files(target, self.accept_passing)?;
+                planned.at_base = contract::preflight(target, &ctl.env, planned.plan(), self.accept_passing)?;
+                Ok(Some(planned))
             }
             // Refused with all the rest.
-            _ => Ok(String::new()),
+            _ => Ok(None),
         }
     }
 }

@@ -40,8 +40,10 @@ pub(super) fn check(options: &ProjectOptions, env: &Env) -> Result<Asked, Scaffo
         return Err(usage("the mode `implement` needs a plan", "`--plan FILE`"));
     }
     let modes = super::super::modes::merged(modes.as_deref(), *language, None, env)?.map(|(modes, _)| modes);
-    let planned = plan.as_deref().map(Planned::read).transpose()?;
-    let planned = planned.map(|planned| Planned { at_base: options.at_base.clone(), ..planned });
+    let planned = match &options.planned {
+        Some(planned) => Some(planned.clone()),
+        None => plan.as_deref().map(Planned::read).transpose()?,
+    };
     if plan.is_some() && !implement {
         return Err(usage("--plan goes with the mode `implement`", "`--modes implement`"));
     }

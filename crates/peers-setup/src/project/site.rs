@@ -70,6 +70,7 @@ fn new(options: &ProjectOptions, asked: &Asked, env: &Env) -> Result<Site, Scaff
     refuse_nested(&path, parent.path())?;
     configure(None, &options.agents.tools(env), &options.settings)?;
     gates::of_nothing(&options.gates, asked.modes.as_ref(), options.language, &path)?;
+    freezable(asked)?;
     if !options.overwrite_peers
         && let Some(store) = setup::store_of(&path, env)?
     {
@@ -112,10 +113,16 @@ fn there(path: &Path, options: &ProjectOptions, asked: &Asked, env: &Env) -> Res
         }
         configure(None, &options.agents.tools(env), &options.settings)?;
         gates::goals(&options.gates, asked.modes.as_ref(), options.language, &work)?;
+        freezable(asked)?;
     } else {
         setup::would(&path, existing, options, env)?;
     }
     Ok(Site::There { path, work, git, existing })
+}
+
+/// Refuses a plan that freezes files where there is no commit with them.
+fn freezable(asked: &Asked) -> Result<(), ScaffoldError> {
+    asked.planned.as_ref().map_or(Ok(()), |plan| plan.collect(None).map(drop))
 }
 
 /// Refuses to make a repository at `path` in another one, which `start` lies in.

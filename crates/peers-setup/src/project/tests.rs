@@ -366,11 +366,15 @@ fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
                 ## Steps\n- [ ] [STEP-1] a\n  - touches: b\n";
     std::fs::write(&plan, text).unwrap();
     let path = world.repo("projects/repo");
-    let asked = |at_base: &str| ProjectOptions {
-        plan: Some(plan.clone()),
-        modes: Some(vec!["implement".to_owned()]),
-        at_base: at_base.to_owned(),
-        ..options(&world, "repo")
+    let asked = |at_base: &str| {
+        let mut planned = Planned::read(&plan).unwrap();
+        planned.at_base = at_base.to_owned();
+        ProjectOptions {
+            plan: Some(plan.clone()),
+            modes: Some(vec!["implement".to_owned()]),
+            planned: Some(planned),
+            ..options(&world, "repo")
+        }
     };
     let (code, why) = refused(&world, &asked("exit 1"));
     assert!(code == exit::INVALID && why.contains("`tests/**` takes no file of HEAD"), "{why}");
@@ -396,6 +400,11 @@ fn row_41_a_plan_is_committed_and_frozen_with_its_commands() {
     {
         assert_eq!(mode(path.join(".peers").join(copy)) & 0o777, 0o444, "{copy}");
     }
+    // Without a commit there is nothing to freeze, and nothing is made.
+    let nowhere = world.root.join("projects/new");
+    let (code, why) = refused(&world, &ProjectOptions { target: nowhere.clone(), ..asked("") });
+    assert!(code == exit::INVALID && why.contains("takes no file of HEAD"), "{why}");
+    assert!(!nowhere.exists());
     // Another plan is no reason to lose the one that is there.
     let other = world.repo("projects/other");
     std::fs::write(other.join("PLAN.md"), "mine\n").unwrap();
