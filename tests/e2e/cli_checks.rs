@@ -27,7 +27,13 @@ fn an_unknown_check_or_flag_is_a_wrong_use() {
     world.peers(&["check", "bug-ledger", "--nonsense"]).exits(2);
     world.peers(&["check"]).exits(2);
     world.peers(&["run-check", "audit:self-review"]).exits(0);
-    assert!(world.peers(&["check", "--list"]).exits(0).out.contains("self-review"));
+    let listed = world.peers(&["check", "--list"]).exits(0).out;
+    assert!(listed.contains("self-review"), "{listed}");
+    // What is listed as `--no-...` is told as what that does.
+    for line in listed.lines().filter(|line| line.starts_with("  --no-")) {
+        assert!(line.contains("  Do not "), "{line}");
+    }
+    assert!(listed.contains("  Do not run each reproducing test without the fix and with it\n"), "{listed}");
     world.peers(&["check", "--list", "--json"]).exits(0).json("peers.checks/1");
 }
 

@@ -88,7 +88,7 @@ impl Course {
             if moved.delivered {
                 self.phase = self.phase.saturating_add(1);
                 self.tries = 0;
-            } else if counts {
+            } else if counts && !rules.is_endless(self.phase) {
                 self.tries = self.tries.saturating_add(1);
             }
         }

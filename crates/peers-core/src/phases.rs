@@ -124,6 +124,13 @@ pub(crate) fn work(cfg: &LoopConfig, state: &State, facts: &Facts) -> Option<(St
     }
 }
 
+/// Whether this turn has a part of its own, an artifact or a step. Its prompt asks for nothing else: reviews that
+/// are due come in the next turn without one.
+pub(crate) fn has_part(cfg: &LoopConfig, state: &State, composing: &Composing) -> bool {
+    let phase = phase(&cfg.course, state).filter(|_| !composing.skeptic);
+    composing.work.is_some() || phase.is_some_and(|phase| phase.artifact.is_some())
+}
+
 /// What the record of a turn that begins says of all this.
 pub(crate) fn asked(cfg: &LoopConfig, state: &State, composing: &Composing) -> Option<Box<CourseAsked>> {
     let rules = state.rules.course.as_deref()?;

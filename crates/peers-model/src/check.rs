@@ -7,7 +7,7 @@ use thiserror::Error;
 pub struct ArgSpec {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What it does.
+    /// What it does, as an order: `Run the tests`.
     pub about: &'static str,
     /// What it takes.
     pub kind: ArgKind,
@@ -30,6 +30,15 @@ pub enum ArgKind {
     Words(&'static str),
     /// `--name TEXT` or `--name=TEXT`.
     Text,
+}
+
+impl ArgSpec {
+    /// What `--no-name` does, by what the switch does that it turns off.
+    #[must_use]
+    pub fn off(&self) -> String {
+        let (first, rest) = self.about.split_at_checked(1).unwrap_or_default();
+        format!("Do not {}{rest}", first.to_ascii_lowercase())
+    }
 }
 
 impl ArgKind {
@@ -88,7 +97,7 @@ pub const SELF_REVIEW: CheckSpec = CheckSpec {
     name: "self-review",
     args: &[ArgSpec {
         name: "all-since-base",
-        about: "Look at every handoff since the base, not at the newest alone",
+        about: "Look at handoffs older than the newest",
         kind: ArgKind::OnByDefault,
     }],
     reads_record: true,
@@ -467,7 +476,7 @@ pub const NO_SKIPPED_TESTS: CheckSpec = CheckSpec {
         TIMEOUT,
         ArgSpec {
             name: "runner",
-            about: "Run the tests too, and look at those that the runner skips",
+            about: "Run the tests to see which ones the runner skips",
             kind: ArgKind::OnByDefault,
         },
     ],

@@ -190,10 +190,21 @@ pub struct CourseRules {
     /// The phases by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<String>,
+    /// The last phase has no artifact, so that it does not end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open_ended: bool,
     /// The gates that have to stay green at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settle: Vec<GoalId>,
     /// Ticks in a row that all gates have to be green before.
     #[serde(default)]
     pub quiet_ticks: u32,
+}
+
+impl CourseRules {
+    /// Whether this phase, by its index, has no artifact that ends it.
+    #[must_use]
+    pub fn is_endless(&self, phase: usize) -> bool {
+        self.open_ended && phase.saturating_add(1) == self.phases.len()
+    }
 }

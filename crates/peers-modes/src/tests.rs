@@ -104,6 +104,7 @@ fn the_prompts_that_ship_are_short_used_and_name_no_way_around_a_gate() {
             assert!(text.lines().all(|line| line.len() <= 112 && line.trim_end() == line), "{of}");
             let lower = text.to_lowercase();
             assert_eq!(around.iter().find(|word| lower.contains(*word)), None, "{of}");
+            assert!(!lower.contains("above"), "{of}: what the check found stands below it");
             if bundle.course.phases.iter().any(|phase| phase.prompt == text) {
                 continue;
             }

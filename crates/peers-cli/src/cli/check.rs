@@ -278,9 +278,7 @@ fn list(as_json: bool, only: Option<&[CheckOfGoal]>, cx: &Cx) -> Result<ExitCode
         for arg in *args {
             let (name, about) = (arg.name, arg.about);
             rows.push(match arg.kind {
-                ArgKind::OnByDefault => {
-                    vec![format!("  --no-{name}"), format!("{about}: on unless this switches it off")]
-                }
+                ArgKind::OnByDefault => vec![format!("  --no-{name}"), arg.off()],
                 ArgKind::OffByDefault => vec![format!("  --{name}"), about.to_owned()],
                 ArgKind::Number(_) | ArgKind::Decimal(_) => {
                     vec![format!("  --{name} N"), about.to_owned()]

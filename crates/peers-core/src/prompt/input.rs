@@ -50,6 +50,8 @@ pub struct PromptInput {
     pub open_bugs: Vec<BugLine>,
     /// What the phase asks for. The operator's text.
     pub phase: Option<String>,
+    /// The phase or the step says what to do, and leaves no choice.
+    pub has_part: bool,
     /// The step that the turn is about.
     pub work: Option<StepWork>,
     /// Notes about that step, each with its author.

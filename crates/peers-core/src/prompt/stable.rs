@@ -29,17 +29,26 @@ const STEP_IMPLEMENT: &str = template!("step-implement.md");
 const STEP_REVIEW: &str = template!("step-review.md");
 const STEP_COMPARE: &str = template!("step-compare.md");
 
+/// What a turn is about where nothing else says so.
+const FREE_CHOICE: &str = "Choose the step that helps most: a red gate's root cause, an open blocking bug, a requested \
+                           review, else the next missing piece of what is wanted.";
+const OWN_PART: &str =
+    "What to do in this turn is said below, under its own heading: do that and nothing else.";
+
 /// Most other peers that are named one by one.
 const ROSTER_SHOWN: usize = 12;
 
 /// The instruction blocks in order, by name.
 pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
-    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, work, primers, .. } = input;
+    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, has_part, work, primers, .. } =
+        input;
     let exception = if *hybrid { ", except your own message box" } else { "" };
+    let choice = if *has_part { OWN_PART } else { FREE_CHOICE };
     let fill = |text: &str| {
         text.replace("{me}", me.as_str())
             .replace("{others}", &others(me, roster))
             .replace("{hybrid_exception}", exception)
+            .replace("{choice}", choice)
     };
     let mut blocks = Vec::new();
     if *skeptic {

@@ -1,8 +1,10 @@
 //! Steps of a plan are given to those who may have them, and to nobody else.
 
-use peers_core::plan::parse;
+use peers_core::phases;
+use peers_core::plan::{Plan, parse};
 use peers_model::goal::{Course, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
+use peers_model::review::SoftRule;
 use peers_model::step::{CourseRules, StepRole};
 
 use crate::bench::Bench;
@@ -11,21 +13,31 @@ use crate::world::{Turn, peer};
 /// Peers that build a plan of one step. Whoever is asked for notes and hands off has handed them in.
 fn building(peers: &str, steps: &str) -> Bench {
     let mut bench = Bench::new(peers);
-    let phase = Phase {
-        name: "build".into(),
+    bench.cfg.course = Course { phases: vec![phase("build", None)], settle: Vec::new() };
+    bench.cfg.rules.course = Some(Box::new(CourseRules {
+        phases: vec!["build".into()],
+        open_ended: true,
+        ..CourseRules::default()
+    }));
+    bench.world.plan = plan(steps);
+    bench
+}
+
+fn phase(name: &str, artifact: Option<&str>) -> Phase {
+    Phase {
+        name: name.into(),
         prompt: "Build it.".into(),
-        artifact: None,
+        artifact: artifact.map(str::to_owned),
         least_bytes: 1,
         sections: Vec::new(),
         each_step: false,
-        steps: true,
-    };
-    bench.cfg.course = Course { phases: vec![phase], settle: Vec::new() };
-    bench.cfg.rules.course =
-        Some(Box::new(CourseRules { phases: vec!["build".into()], ..CourseRules::default() }));
+        steps: artifact.is_none(),
+    }
+}
+
+fn plan(steps: &str) -> Option<Plan> {
     let text = format!("# F\n## Meta\nsurfaces: [cli]\nacceptance: true\n## Steps\n{steps}");
-    bench.world.plan = parse(text.as_bytes()).plan;
-    bench
+    parse(text.as_bytes()).plan
 }
 
 const STEP: &str = "- [ ] [STEP-1] a\n  - touches: a\n";
@@ -90,4 +102,44 @@ fn a_plan_whose_open_steps_are_blocked_is_parked_before_a_turn_is_paid_for() {
     let mut bench = building("ann bob", "- [x] [STEP-1] a\n  - touches: a\n").up_to(1);
     bench.run();
     assert_eq!(parts(&bench), "ann:-");
+}
+
+/// Of each prompt: whether it asks for the review, and whether it leaves the choice to its reader.
+fn free(bench: &Bench) -> Vec<(bool, bool)> {
+    let asks = |prompt: &&str| {
+        (prompt.contains("## Reviews asked of you"), prompt.contains("Choose the step that helps most"))
+    };
+    bench.prompts().iter().map(asks).collect()
+}
+
+#[test]
+fn a_turn_with_a_part_of_a_step_is_asked_for_nothing_else_and_the_reviews_come_after_it() {
+    let mut bench = building("ann bob", STEP).up_to(3);
+    bench.soft("docs-read", SoftRule::Other { needed: 2 });
+    bench.plays(["one", "two", "three"].map(Turn::handoff));
+    assert_eq!(parts(&bench), "ann:implement bob:review bob:compare");
+    assert_eq!(free(&bench), [(false, false); 3]);
+    assert!(bench.m.state.asked.is_empty());
+    // No step is open: what was owed is asked of each.
+    bench.world.plan = plan("- [BLOCKED-ACK] [STEP-1] a\n  - touches: a\n");
+    bench.plays(["four", "five", "six"].map(Turn::handoff));
+    assert!(parts(&bench).ends_with(":- ann:- bob:-") || parts(&bench).ends_with(":- bob:- ann:-"));
+    assert_eq!(free(&bench)[3..], [(true, true); 3]);
+}
+
+#[test]
+fn a_turn_of_a_phase_with_an_artifact_is_asked_for_that_alone_and_only_its_turns_are_counted() {
+    for (artifact, asks, words) in
+        [(Some("RECON.md"), false, "ground, 2 of 3 turns used"), (None, true, "ground")]
+    {
+        let mut bench = building("ann bob", "- [x] [STEP-1] a\n  - touches: a\n").up_to(2);
+        bench.soft("docs-read", SoftRule::Other { needed: 2 });
+        bench.cfg.course.phases = vec![phase("ground", artifact)];
+        let rules = bench.cfg.rules.course.as_mut().unwrap();
+        rules.phases = vec!["ground".into()];
+        rules.open_ended = artifact.is_none();
+        bench.plays(["one", "two"].map(Turn::handoff));
+        assert_eq!(free(&bench), [(asks, asks); 2], "{artifact:?}");
+        assert_eq!(phases::words(&bench.m.state).as_deref(), Some(words));
+    }
 }

@@ -329,9 +329,10 @@ fn quiet_ticks<D: Disk>(disk: &mut D) -> u32 {
 /// Phases and quiet ticks, as far as folding needs them.
 pub(super) fn course_rules(course: &Course, quiet_ticks: u32) -> Option<Box<CourseRules>> {
     let Course { phases, settle } = course;
+    let open_ended = phases.last().is_some_and(|phase| phase.artifact.is_none());
     let phases: Vec<String> = phases.iter().map(|phase| phase.name.clone()).collect();
     let asks = !phases.is_empty() || !settle.is_empty();
-    asks.then(|| Box::new(CourseRules { phases, settle: settle.clone(), quiet_ticks }))
+    asks.then(|| Box::new(CourseRules { phases, open_ended, settle: settle.clone(), quiet_ticks }))
 }
 
 /// The rules that a run freezes.
