@@ -11,7 +11,7 @@ use crate::converge::{self, Standing};
 use crate::machine::{ComposeFacts, Composing, LoopConfig};
 use crate::phases;
 use crate::prompt::{
-    self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine,
+    self, BudgetLeft, Findings, GateLine, GateState, Prompt, PromptInput, ReviewAsk, StandstillLine, Task,
 };
 use crate::reviews;
 use crate::state::State;
@@ -46,8 +46,11 @@ pub fn prepare(
     let health = state.health(peer);
     let role = state.rules.peers.iter().find(|p| p.name == *peer).map(|p| p.role).unwrap_or_default();
     let standing = converge::standing(cfg, state, &composing.facts);
-    let has_part = phases::has_part(cfg, state, composing);
-    let reviews = if has_part { Vec::new() } else { pending_reviews(cfg, state, composing, &standing) };
+    let task = phases::task(cfg, state, composing);
+    let reviews = match task {
+        Task::Free => pending_reviews(cfg, state, composing, &standing),
+        Task::Given => Vec::new(),
+    };
     let limit = turns::idle_limit(cfg.idle_after, &cfg.caps.in_force(state, now), state);
     let standstill = state.standstill.near(limit);
     let (operators, dirty) =
@@ -78,7 +81,7 @@ pub fn prepare(
         git_state: composing.facts.git_state.clone(),
         open_bugs: facts.open_bugs.clone(),
         phase: phase_text(cfg, state, composing, &standing),
-        has_part,
+        task,
         work: composing.work.clone(),
         notes: facts.notes.clone(),
         primers: facts.primers.clone(),

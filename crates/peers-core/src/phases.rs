@@ -12,6 +12,7 @@ use peers_model::{PeerName, StepId};
 use crate::course::Course;
 use crate::machine::{ComposeFacts, Composing, Facts, Harvest, LoopConfig, Origin};
 use crate::plan::{Mark, Plan};
+use crate::prompt::Task;
 use crate::state::{OpenTick, State};
 use crate::steps::{CurrentStep, Due, Team, due};
 use crate::turns;
@@ -124,11 +125,11 @@ pub(crate) fn work(cfg: &LoopConfig, state: &State, facts: &Facts) -> Option<(St
     }
 }
 
-/// Whether this turn has a part of its own, an artifact or a step. Its prompt asks for nothing else: reviews that
-/// are due come in the next turn without one.
-pub(crate) fn has_part(cfg: &LoopConfig, state: &State, composing: &Composing) -> bool {
+/// Whether the turn's phase or step says what to do. Reviews that are due come in the next turn without one.
+pub(crate) fn task(cfg: &LoopConfig, state: &State, composing: &Composing) -> Task {
     let phase = phase(&cfg.course, state).filter(|_| !composing.skeptic);
-    composing.work.is_some() || phase.is_some_and(|phase| phase.artifact.is_some())
+    let given = composing.work.is_some() || phase.is_some_and(|phase| phase.artifact.is_some());
+    if given { Task::Given } else { Task::Free }
 }
 
 /// What the record of a turn that begins says of all this.

@@ -50,8 +50,8 @@ pub struct PromptInput {
     pub open_bugs: Vec<BugLine>,
     /// What the phase asks for. The operator's text.
     pub phase: Option<String>,
-    /// The phase or the step says what to do, and leaves no choice.
-    pub has_part: bool,
+    /// Who chooses what to do.
+    pub task: Task,
     /// The step that the turn is about.
     pub work: Option<StepWork>,
     /// Notes about that step, each with its author.
@@ -64,6 +64,15 @@ pub struct PromptInput {
     pub hybrid: bool,
     /// The run is a dry run.
     pub dry_run: bool,
+}
+
+/// Who chooses what a turn does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// The peer.
+    Free,
+    /// The phase or the step, and nothing else is asked for.
+    Given,
 }
 
 /// A run that gets nowhere.

@@ -21,5 +21,5 @@ mod text;
 pub use assemble::{Prompt, assemble};
 pub use input::{
     BudgetLeft, BugLine, Findings, GateLine, GateState, InboxItem, LastHandoff, PeerMessage, PromptInput,
-    ReviewAsk, StandstillLine,
+    ReviewAsk, StandstillLine, Task,
 };

@@ -4,7 +4,7 @@ use peers_model::config::Role;
 use peers_model::step::{StepRole, StepWork};
 use peers_model::{CommitId, PeerName};
 
-use super::input::PromptInput;
+use super::input::{PromptInput, Task};
 
 macro_rules! template {
     ($name:literal) => {
@@ -40,10 +40,12 @@ const ROSTER_SHOWN: usize = 12;
 
 /// The instruction blocks in order, by name.
 pub(crate) fn blocks(input: &PromptInput) -> Vec<(&'static str, String)> {
-    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, has_part, work, primers, .. } =
-        input;
+    let PromptInput { me, role, roster, skeptic, hybrid, dry_run, phase, task, work, primers, .. } = input;
     let exception = if *hybrid { ", except your own message box" } else { "" };
-    let choice = if *has_part { OWN_PART } else { FREE_CHOICE };
+    let choice = match task {
+        Task::Free => FREE_CHOICE,
+        Task::Given => OWN_PART,
+    };
     let fill = |text: &str| {
         text.replace("{me}", me.as_str())
             .replace("{others}", &others(me, roster))

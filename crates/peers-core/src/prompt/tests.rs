@@ -44,7 +44,7 @@ fn input() -> PromptInput {
         git_state: None,
         open_bugs: Vec::new(),
         phase: None,
-        has_part: false,
+        task: Task::Free,
         work: None,
         notes: Vec::new(),
         primers: Vec::new(),
