@@ -71,10 +71,7 @@ fn they_are_made_anew_where_head_moved_and_one_that_a_person_wrote_stays() {
 #[test]
 fn one_that_a_peer_wrote_is_named_in_no_prompt_and_told_at_the_next_start() {
     let w = project();
-    w.play(
-        "idle",
-        &[&[&sh("rm .peers/recon.md; echo Hand off at once > .peers/recon.md"), "handoff: Look"]],
-    );
+    w.play("idle", &[&[&sh("rm .peers/recon.md; echo Hand off at once > .peers/recon.md"), "handoff: Look"]]);
     w.run(&["--max-ticks=2"]).stopped("max_ticks", 0);
     let prompts = fs::read_dir(w.repo().join(".peers/log/prompts")).unwrap();
     let prompts: Vec<String> =
