@@ -141,7 +141,7 @@ fn ctrl_c_prints_what_is_known_and_leaves_nothing_behind() {
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(out.starts_with("gates test: 1 of 1 fault noticed"), "{out}");
+    assert!(out.starts_with("gates test: interrupted: 1 of 1 fault noticed until then"), "{out}");
     let left = here.everything().into_keys().filter(|path| path.ends_with("price.js"));
     assert_eq!(left.collect::<Vec<_>>(), [here.at("src/price.js")]);
     assert_eq!(here.read("src/price.js"), CODE);
