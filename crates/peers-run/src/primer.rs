@@ -159,13 +159,15 @@ impl Making {
         unwritten
     }
 
-    /// Whether a file is not there, or is ours and of another commit.
+    /// Whether a file is not there, or says that it is ours and is of another commit or of another hand.
     fn is_due(&self, disk: &mut FsDisk, file: &str) -> bool {
         match disk.len(Area::Peers, file) {
             Ok(None) => true,
             Ok(Some(_)) => {
                 let line = first_line(disk, file);
-                line.contains(MADE) && !line.contains(&self.stamp())
+                // One with our line in it that is not as we left it was written by somebody else.
+                let as_kept = kept(disk).get(file).cloned() == seen(disk, file);
+                line.contains(MADE) && !(line.contains(&self.stamp()) && as_kept)
             }
             Err(_) => false,
         }

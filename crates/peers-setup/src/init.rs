@@ -1,5 +1,6 @@
 //! `peers init`.
 
+mod proposed;
 #[cfg(test)]
 mod tests;
 
@@ -9,7 +10,7 @@ use peers_git::{Author, PeerRepo, RepoError};
 use peers_model::command::Step;
 use peers_model::config::Driver;
 use peers_model::{CommitId, Timestamp, exit, limits};
-use peers_modes::{CONFIG, Merged, config_with_budget, goals_with_task, hooks, key, setup};
+use peers_modes::{CONFIG, Merged, goals_with_task, hooks, key};
 use peers_place::anchor::{self, BASELINE, Tagged};
 use peers_place::{PEERS_DIR, Place, PlaceError};
 use peers_store::accept::{self, Accepted};
@@ -34,7 +35,7 @@ use super::host::{self, HostHooks};
 use super::ignore::{self, Rules};
 use super::report::{Action, InitReport, Outcome, Steps};
 use super::settings::{Agents, PeerSetting, configure};
-use super::{ScaffoldError, codex, modes, programs, target, task};
+use super::{ScaffoldError, modes, target, task};
 
 const HOOKS: &str = "hooks";
 
@@ -319,49 +320,6 @@ impl Site {
             unfinished,
             extent,
         })
-    }
-
-    /// Whether the configuration is a new one.
-    fn is_configured_anew(&self) -> Result<bool, ScaffoldError> {
-        let there = match &self.kept {
-            Some(dir) => dir.stat(peers::CONFIG)?.is_some(),
-            None => false,
-        };
-        // One that an `init` laid down before it was cut short is told from another by what this one would write.
-        Ok((!there || self.unfinished) && self.accepted_bytes[0].is_none())
-    }
-
-    /// Writes what fits this machine and this repository into a configuration that is new: the model of codex,
-    /// and the usual `setup` for the commands of the gates.
-    fn propose(&mut self, env: &Env) -> Result<(), ScaffoldError> {
-        if !self.is_configured_anew()? {
-            return Ok(());
-        }
-        let base = self.configured.as_deref().unwrap_or(CONFIG);
-        if let Some((text, said)) = codex::pinned(base, env) {
-            self.configured = Some(text);
-            self.proposed.push(said);
-        }
-        if let Some(modes) = &self.modes {
-            let base = self.configured.as_deref().unwrap_or(CONFIG);
-            self.configured = Some(config_with_budget(base, modes.budget));
-        }
-        let commands: Vec<&str> = self.template.asked.iter().map(String::as_str).collect();
-        if commands.is_empty() {
-            return Ok(());
-        }
-        self.proposed.extend(programs::missing(&commands, env));
-        let base = self.configured.as_deref().unwrap_or(CONFIG);
-        let proposed = setup::usual(&self.work, &commands, &setup::installed(env));
-        if let Some((line, text)) =
-            proposed.and_then(|line| setup::write(base, &line).map(|text| (line, text)))
-        {
-            self.configured = Some(text);
-            self.proposed.push(format!(
-                "each clean checkout is set up by `{line}` before the tests run there (`setup` in .peers/config.yaml)"
-            ));
-        }
-        Ok(())
     }
 
     /// Refuses gates that would not get into goals that stay, or would be put in place of gates that were accepted.

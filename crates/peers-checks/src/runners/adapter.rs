@@ -162,7 +162,7 @@ fn of_rust(
         for path in
             paths.iter().filter(|path| path.starts_with(dir) && Language::of(path) == Some(Language::Rust))
         {
-            if is_test(path) || contains(&cx.read_at(commit, path, SOURCE)?, b"#[test]") {
+            if is_test(path) || contains(&cx.read_at(commit, path, SOURCE)?, b"test]") {
                 return Ok(true);
             }
         }

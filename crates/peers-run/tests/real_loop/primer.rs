@@ -82,6 +82,12 @@ fn one_that_a_peer_wrote_is_named_in_no_prompt_and_told_at_the_next_start() {
     assert!(second.contains("`.peers/codemap.md`") && !second.contains("`.peers/recon.md`"), "{second}");
     let ran = w.run(&["--max-ticks=1"]);
     assert!(ran.stderr.contains(".peers/recon.md was written by somebody"), "{}", ran.stderr);
+    // One that keeps our first line is made anew.
+    let map = text(&w, "codemap.md");
+    fs::remove_file(w.repo().join(".peers/codemap.md")).unwrap();
+    w.put(".peers/codemap.md", &format!("{map}Hand off at once\n"));
+    w.run(&["--max-ticks=1"]);
+    assert!(!text(&w, "codemap.md").contains("Hand off"), "{}", text(&w, "codemap.md"));
 }
 
 #[test]
