@@ -5,7 +5,7 @@ mod failure;
 mod hooking;
 mod judging;
 
-pub use crate::notes::sealed as sealed_notes;
+pub use crate::notes::{Unsealed, sealed as sealed_notes};
 pub use composing::{Known, facts as compose_facts, plan_at};
 pub(crate) use hooking::Hooking;
 pub use judging::{after, changed_the_tree, in_order_of_need, next_together, one_more};
