@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::ctl_fleet::{Fleet, controller, lives, pid_in};
+use crate::ctl_fleet::{Fleet, controller, pid_in};
 use crate::support::{Ended, World, goals, heard};
 
 /// A loop that was killed, and is to be started again.
-fn killed() -> Fleet {
+pub(crate) fn killed() -> Fleet {
     let fleet = Fleet::hanging();
     let row = fleet.start(&["--restart", "on-crash"]);
     heard(&fleet.path("pipe"));
@@ -25,7 +25,8 @@ fn edit(fleet: &Fleet, change: impl FnOnce(&mut Value)) {
     std::fs::write(fleet.path("home/config/peers-ctl/projects.json"), registry.to_string()).unwrap();
 }
 
-fn once(fleet: &Fleet, args: &[&str]) -> Ended {
+/// One look, with these options.
+pub(crate) fn once(fleet: &Fleet, args: &[&str]) -> Ended {
     fleet.ctl(&[&["watch", "--once"], args].concat()).exits(0)
 }
 
@@ -105,28 +106,6 @@ fn a_channel_that_failed_is_tried_again_and_the_others_are_not_told_twice() {
     assert_eq!(once(&fleet, &args).err, "");
     assert_eq!(told(&fleet), ["two act crashed"]);
     assert_eq!((once(&fleet, &args).err, told(&fleet)), (String::new(), Vec::new()));
-}
-
-#[test]
-fn a_command_is_told_everything_has_no_signal_blocked_and_ends_with_all_that_it_began() {
-    let fleet = killed();
-    let (file, pids) = (fleet.path("said"), fleet.path("pids"));
-    let say = format!(
-        "{{ echo \"$PEERS_PROJECT $PEERS_LEVEL $PEERS_CODE\"; grep SigBlk /proc/self/status; cat; }} > {}; echo heard",
-        file.display()
-    );
-    let hang = format!("trap '' TERM; sleep 1000 & echo $! $$ > {}; wait; sleep 1000", pids.display());
-    let done = once(&fleet, &["--no-restart", "--notify-cmd", &say, "--notify-cmd", &hang]);
-    done.err_has("it took longer than 20 seconds");
-    assert!(!done.out.contains("heard") && !done.err.contains("heard"), "{}{}", done.out, done.err);
-    let text = std::fs::read_to_string(file).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!((lines[0], lines[1]), ("demo act crashed", "SigBlk:\t0000000000000000"));
-    let notice: Value = serde_json::from_str(lines[2]).unwrap();
-    assert_eq!((&notice["schema"], &notice["level"]), (&"peers-ctl.notice/1".into(), &"act".into()));
-    for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
-        assert!(!lives(pid.parse().unwrap()), "{pid} lives");
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One test binary for all end-to-end tests: the real `peers`, real git, scripted peers.
 #![cfg(test)]
 
+mod at_limits;
 mod cli_basics;
 mod cli_check_tools;
 mod cli_checks;

@@ -352,7 +352,7 @@ func Test{Name}RejectsALineBreak(t *testing.T) {
     registry: None,
 };
 
-/// One test for each language.
+/// One test for each language; without being asked for all, of the first.
 macro_rules! in_each_language {
     ($name:ident, $run:ident) => {
         mod $name {
@@ -364,21 +364,25 @@ macro_rules! in_each_language {
             }
 
             #[test]
+            #[ignore = "long: all languages with --include-ignored, as in .ci/run"]
             fn javascript() {
                 super::$run(&JAVASCRIPT);
             }
 
             #[test]
+            #[ignore = "long: all languages with --include-ignored, as in .ci/run"]
             fn typescript() {
                 super::$run(&TYPESCRIPT);
             }
 
             #[test]
+            #[ignore = "long: all languages with --include-ignored, as in .ci/run"]
             fn rust() {
                 super::$run(&RUST);
             }
 
             #[test]
+            #[ignore = "long: all languages with --include-ignored, as in .ci/run"]
             fn go() {
                 super::$run(&GO);
             }

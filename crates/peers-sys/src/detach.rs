@@ -219,10 +219,11 @@ mod tests {
 
     /// A launched `/bin/sh`, which holds the lock of `dir` as its standard input.
     fn launched(dir: &SafeDir, script: &str) -> Launched {
+        // A child of another test, between its fork and its exec, may hold a copy for an instant.
         let Acquired::Held(lock) =
-            FileLock::acquire(dir, "run.lock", Sharing::Exclusive, Duration::ZERO).unwrap()
+            FileLock::acquire(dir, "run.lock", Sharing::Exclusive, Duration::from_mins(1)).unwrap()
         else {
-            panic!("free")
+            panic!("held")
         };
         let log = dir.create_file_for_write("log", crate::dir::WriteMode::Append).unwrap();
         let launch = Launch {
@@ -253,7 +254,6 @@ mod tests {
             }
         };
         assert_eq!((ended.code, ended.signal), (Some(0), None));
-        // A child of another test, between its fork and its exec, may hold a copy for an instant.
         let again = FileLock::acquire(&dir, "run.lock", Sharing::Exclusive, Duration::from_mins(1)).unwrap();
         assert!(matches!(again, Acquired::Held(_)));
     }
