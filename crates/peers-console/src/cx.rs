@@ -76,7 +76,7 @@ impl Cx {
         })
     }
 
-    /// The control git directory of the place; `None` while there is none.
+    /// The control git directory of the place, with what the operator's own git ignores; `None` while there is none.
     ///
     /// # Errors
     /// There is no `git`, or the directory is unsafe or cannot be opened.
@@ -85,7 +85,8 @@ impl Cx {
         if !path.exists() {
             return Ok(None);
         }
-        Ok(Some(ControlDir::open_or_create(&path, self.git()?)?))
+        let control = ControlDir::open_or_create(&path, self.git()?)?;
+        Ok(Some(control.with_excludes(peers_git::operator_excludes())))
     }
 
     /// The `git` program.
@@ -128,10 +129,13 @@ impl Cx {
         let facts = repo.map_err(unread).and_then(|repo| {
             let mut facts = GitFacts::of(&repo).map_err(|error| error::chain(&error))?;
             facts.take_scopes(&repo, &accepted_goals(disk));
-            if asked.lock == Lock::Free {
-                self.take_dirty(&mut facts, place, &repo);
+            let control = self.control(place);
+            if asked.lock == Lock::Free
+                && let Ok(Some(control)) = &control
+            {
+                take_dirty(&mut facts, control, &repo);
             }
-            let ledger = ledger::ledger_at(place, there, disk, self);
+            let ledger = ledger::at(there, control, disk);
             facts.bugs = ledger.map_or_else(Sourced::Unreadable, Sourced::Fresh);
             Ok(facts)
         });
@@ -146,6 +150,23 @@ impl Cx {
         asked
     }
 
+    /// The same, with what a start would refuse for now. Both look at once: neither waits for the other.
+    pub fn asked_with_refusals(&self, place: &Place, disk: &mut FsDisk) -> Asked {
+        let free = lock(place) == Lock::Free;
+        let env = &self.env;
+        std::thread::scope(|scope| {
+            let refusals = free.then(|| scope.spawn(|| boot::refusals(place, env)));
+            let mut asked = self.asked(place, disk);
+            let refusals =
+                refusals.map(|looking| looking.join().unwrap_or_else(|_| boot::refusals(place, env)));
+            // Whoever came meanwhile may be in the middle of it.
+            if asked.lock == Lock::Free {
+                asked.refusals = refusals.into_iter().flatten().map(refusal).collect();
+            }
+            asked
+        })
+    }
+
     /// What a start would refuse for now, each with what to do about it; nothing while somebody works
     /// here, who may be in the middle of it.
     #[must_use]
@@ -156,27 +177,25 @@ impl Cx {
         boot::refusals(place, &self.env).into_iter().map(refusal).collect()
     }
 
-    /// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
-    /// come and go, and it looks for itself.
-    fn take_dirty(&self, facts: &mut GitFacts, place: &Place, repo: &PeerRepo) {
-        let Ok(Some(control)) = self.control(place) else { return };
-        let control = control.with_excludes(peers_git::operator_excludes());
-        // A commit that no run has seen, or a tree that changes meanwhile: then nobody looked.
-        let Ok(dirty) = control.dirty_files(repo.work_dir(), &facts.head, GitFacts::COUNTED + 1) else {
-            return;
-        };
-        let exclude = SafeDir::open_shared(repo.common_dir())
-            .and_then(|dir| dir.parent_of("info/exclude"))
-            .and_then(|(dir, name)| dir.read(name, limits::CONFIG))
-            .unwrap_or_default();
-        facts.take_dirty(&dirty, &String::from_utf8_lossy(&exclude));
-    }
-
     /// Who asks, as it is recorded.
     #[must_use]
     pub fn operator(&self) -> String {
         peers_place::operator::name(&self.env)
     }
+}
+
+/// The uncommitted paths, as far as the newest commit was imported by a run. While a loop runs they
+/// come and go, and it looks for itself.
+fn take_dirty(facts: &mut GitFacts, control: &ControlDir, repo: &PeerRepo) {
+    // A commit that no run has seen, or a tree that changes meanwhile: then nobody looked.
+    let Ok(dirty) = control.dirty_files(repo.work_dir(), &facts.head, GitFacts::COUNTED + 1) else {
+        return;
+    };
+    let exclude = SafeDir::open_shared(repo.common_dir())
+        .and_then(|dir| dir.parent_of("info/exclude"))
+        .and_then(|(dir, name)| dir.read(name, limits::CONFIG))
+        .unwrap_or_default();
+    facts.take_dirty(&dirty, &String::from_utf8_lossy(&exclude));
 }
 
 /// What to know of a run whose worktree somebody removed by hand.

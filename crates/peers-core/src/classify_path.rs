@@ -2,9 +2,8 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::bytes::Regex;
 
-use crate::lint::constant;
 use crate::scope::Glob;
 
 /// What a file is for, by its path.
@@ -32,15 +31,17 @@ pub fn classify(path: &str) -> PathKind {
     if parts.first().copied().unwrap_or(name) == ".peers" {
         return PathKind::Control;
     }
-    if DOCUMENT_NAME.is_match(name) {
+    if DOCUMENT_NAME.is_match(name.as_bytes()) {
         return PathKind::Doc;
     }
-    let is_code = CODE.is_match(name);
-    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p))) || TEST_NAME.is_match(name) {
+    let is_code = CODE.is_match(name.as_bytes());
+    if parts.iter().any(|p| is_test_dir(p) || (is_code && is_code_test_dir(p)))
+        || TEST_NAME.is_match(name.as_bytes())
+    {
         return PathKind::Test;
     }
     let in_docs = parts.first().is_some_and(|p| matches!(*p, "docs" | "doc"));
-    if in_docs || DOCUMENT.is_match(name) { PathKind::Doc } else { PathKind::Source }
+    if in_docs || DOCUMENT.is_match(name.as_bytes()) { PathKind::Doc } else { PathKind::Source }
 }
 
 /// Further tests that the operator names (`bug_hunt.test_globs`), besides those that [`classify`] knows.
@@ -79,12 +80,19 @@ fn is_code_test_dir(part: &str) -> bool {
             .any(|end| part.ends_with(end))
 }
 
+// Of bytes, and letters are those of ASCII: every command compiles these at its start, and with the tables of Unicode
+// that takes ten times as long.
+#[expect(clippy::expect_used, reason = "the patterns are constants, and the tests compile all of them")]
+fn constant(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a constant pattern compiles")
+}
+
 /// What runners take for tests by the name of the file.
 static TEST_NAME: LazyLock<Regex> = LazyLock::new(|| {
     constant(concat!(
-        r"(?s)^(?:(?:test_.*|.*_tests?|conftest|tests)\.(?i:pyi?)|(?:tests?|.*_tests?)\.(?i:rs)",
+        r"(?s-u)^(?:(?:test_.*|.*_tests?|conftest|tests)\.(?i:pyi?)|(?:tests?|.*_tests?)\.(?i:rs)",
         r"|.*_test\.(?i:go|exs|dart)|(?:test_.*|.*_(?:test|spec))\.(?i:rb)|.*\.(?i:snap|bats)",
-        r"|(?:.*(?:Tests?|TestCase|Spec)|.*\p{Ll}IT|Test\p{Lu}.*)\.(?i:java|kt|scala|groovy|cs|php|swift)",
+        r"|(?:.*(?:Tests?|TestCase|Spec)|.*[a-z]IT|Test[A-Z].*)\.(?i:java|kt|scala|groovy|cs|php|swift)",
         r"|(?:test_.*|.*_(?:tests?|unittest))\.(?i:c|cc|cpp|cxx)",
         r"|.*\.(?:test|spec|cy|[^.]*[-_](?:test|spec))(?:\.[^.]*)*\.(?i:[cm]?[jt]s|[jt]sx|vue|svelte))$",
     ))
@@ -93,7 +101,7 @@ static TEST_NAME: LazyLock<Regex> = LazyLock::new(|| {
 /// Code, by the name of the file.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
     constant(concat!(
-        r"(?i)\.(?:pyi?|[cm]?[jt]s|[jt]sx|vue|svelte|rs|go|java|kts?|groovy|scala|rb|c|cc|cpp|cxx|h|hpp",
+        r"(?i-u)\.(?:pyi?|[cm]?[jt]s|[jt]sx|vue|svelte|rs|go|java|kts?|groovy|scala|rb|c|cc|cpp|cxx|h|hpp",
         r"|cs|php|swift|m|mm|exs?|dart|lua|sh|bats)$",
     ))
 });
@@ -101,13 +109,13 @@ static CODE: LazyLock<Regex> = LazyLock::new(|| {
 /// Files that are documentation wherever they lie.
 static DOCUMENT_NAME: LazyLock<Regex> = LazyLock::new(|| {
     constant(concat!(
-        r"(?i)^(?:readme|changelog|changes|license|licence|notice|authors|contributing|code_of_conduct|security)",
+        r"(?i-u)^(?:readme|changelog|changes|license|licence|notice|authors|contributing|code_of_conduct|security)",
         r"(?:-[^.]*)?(?:\.(?:md|txt|rst|adoc)?)?$",
     ))
 });
 
 /// The same, but among tests.
-static DOCUMENT: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)\.(?:md|markdown|rst|adoc|asciidoc)$"));
+static DOCUMENT: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i-u)\.(?:md|markdown|rst|adoc|asciidoc)$"));
 
 #[cfg(test)]
 mod tests {

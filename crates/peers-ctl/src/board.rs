@@ -243,9 +243,8 @@ pub(crate) fn opened(ctl: &Ctl, one: &Seen) -> Result<(Place, FsDisk, Asked), Co
     peers_fleet::start::located(&one.project, &ctl.env).map_err(failed)?;
     let cx = ctl.cx(&one.project);
     let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place, &mut disk);
+    let mut asked = cx.asked_with_refusals(&place, &mut disk);
     asked.listed = listed(one);
-    asked.refusals = cx.refusals(&place, &asked.lock);
     Ok((place, disk, asked))
 }
 

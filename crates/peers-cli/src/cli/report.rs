@@ -26,8 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place, &mut disk);
-    asked.refusals = cx.refusals(&place, &asked.lock);
+    let mut asked = cx.asked_with_refusals(&place, &mut disk);
     let report = Report::read(&mut disk, &asked);
     let code = report.view.exit_code();
     let text = report_markdown(&report);

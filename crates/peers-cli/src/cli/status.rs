@@ -21,8 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (place, mut disk) = cx.view()?;
-    let mut asked = cx.asked(&place, &mut disk);
-    asked.refusals = cx.refusals(&place, &asked.lock);
+    let asked = cx.asked_with_refusals(&place, &mut disk);
     let view = LoopView::settled(&mut disk, &asked, || cx::lock(&place));
     if args.json {
         cx.out.data(&status_json(&view))?;

@@ -12,7 +12,6 @@ use peers_model::goal::{GateRun, Goal, HardGoal, TreeChoice};
 use serde::Serialize;
 
 pub use self::shell::Program;
-pub(crate) use self::shell::constant;
 use crate::dsl::{Evidence, Expr};
 
 /// One warning.

@@ -135,7 +135,7 @@ static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 #[expect(clippy::expect_used, reason = "the patterns are constants, and a test compiles all of them")]
-pub(crate) fn constant(pattern: &str) -> Regex {
+fn constant(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a constant pattern compiles")
 }
 
