@@ -33,7 +33,9 @@ fn shop(of: &Sample) -> World {
 fn planned(of: &Sample, steps: &[&str]) -> World {
     let world = shop(of);
     std::fs::write(world.path("plan.md"), plan(of, steps)).unwrap();
-    world.peers(&["init", "--modes", "implement", "--plan", "../plan.md"]).exits(0);
+    // Whatever a manifest would name is not installed everywhere.
+    let tests = ["--test", "test -f PLAN.md"];
+    world.peers(&[&["init", "--modes", "implement", "--plan", "../plan.md"], &tests[..]].concat()).exits(0);
     world
 }
 

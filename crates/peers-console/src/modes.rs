@@ -233,6 +233,7 @@ fn described(bundle: &Bundle) -> Value {
         conflicts,
         languages,
         tests,
+        tests_if_detected,
         budget,
         sha256,
         files,
@@ -240,7 +241,7 @@ fn described(bundle: &Bundle) -> Value {
     } = bundle;
     let files: Vec<&String> = files.keys().collect();
     json!({"name": name, "version": version, "source": source(bundle), "description": description, "requires": requires,
-        "exclusive": exclusive, "conflicts": conflicts, "languages": languages, "tests": tests,
+        "exclusive": exclusive, "conflicts": conflicts, "languages": languages, "tests": tests, "tests_if_detected": tests_if_detected,
         "budget": {"max_runtime_s": budget.max_runtime_s, "max_iterations": budget.max_iterations}, "files": files, "sha256": sha256})
 }
 
@@ -290,11 +291,15 @@ fn page(bundle: &Bundle) -> String {
     line("Budget", &caps.into_iter().flatten().collect::<Vec<_>>());
     for (kind, title) in [(GoalType::Hard, "Gates"), (GoalType::Soft, "Reviews")] {
         let mut rows: Vec<Vec<String>> = Vec::new();
-        if kind == GoalType::Hard && bundle.tests {
+        if kind == GoalType::Hard && (bundle.tests || bundle.tests_if_detected) {
             rows.push(
-                ["  tests-pass", "--test CMD, else detected", "The test suite passes"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                [
+                    "  tests-pass",
+                    if bundle.tests { "--test CMD, else detected" } else { "--test CMD, or if detected" },
+                    "The test suite passes",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
             );
         }
         rows.extend(bundle.goals.iter().filter(|goal| goal.r#type == kind).map(|goal| {

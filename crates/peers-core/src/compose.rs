@@ -200,6 +200,10 @@ fn gate_lines(cfg: &LoopConfig, state: &State, composing: &Composing) -> Vec<Gat
                     proof.verdict.diagnostic().clone_into(&mut line.diagnostic);
                 }
             }
+            // Its words are those of tests, which the author of the step may have written.
+            if phases::is_blind(composing) {
+                line.diagnostic.clear();
+            }
             Some(line)
         })
         .collect()

@@ -140,10 +140,16 @@ pub(crate) fn asked(cfg: &LoopConfig, state: &State, composing: &Composing) -> O
     Some(Box::new(CourseAsked { phase, work: composing.work.clone(), seen }))
 }
 
-/// What a reviewer is shown before it has handed in what it read: commits, and nothing that their author says.
+/// Whether it is the turn of a reviewer that has not handed in yet what it read.
+pub(crate) fn is_blind(composing: &Composing) -> bool {
+    composing.work.as_ref().is_some_and(|work| work.role == StepRole::Review)
+}
+
+/// What such a reviewer is shown: commits, and nothing that their author says.
 pub(crate) fn shown(composing: &Composing, facts: &ComposeFacts) -> ComposeFacts {
     let mut facts = facts.clone();
-    if composing.work.as_ref().is_some_and(|work| work.role == StepRole::Review) {
+    if is_blind(composing) {
+        facts.open_bugs.clear();
         facts.inbox.clear();
         facts.bookmarks.clear();
         facts.messages.clear();

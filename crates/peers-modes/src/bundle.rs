@@ -56,6 +56,8 @@ pub struct Bundle {
     pub languages: Vec<String>,
     /// The tests of the project are a gate too.
     pub tests: bool,
+    /// The same, where a manifest says how they are run.
+    pub tests_if_detected: bool,
     /// Caps where the operator sets none.
     pub budget: Budget,
     /// What it asks for, with the texts of its prompts.
@@ -98,6 +100,8 @@ struct ModeFile {
     #[serde(default)]
     tests: bool,
     #[serde(default)]
+    tests_if_detected: bool,
+    #[serde(default)]
     budget: BudgetFile,
 }
 
@@ -122,8 +126,18 @@ impl Bundle {
             let bytes = files.get(name).ok_or_else(|| format!("{name} is missing"))?;
             std::str::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", term::line(name, 200)))
         };
-        let ModeFile { name, version, description, requires, exclusive, conflicts, languages, tests, budget } =
-            yaml::from_str(MODE, text(MODE)?).map_err(|error| error.to_string())?;
+        let ModeFile {
+            name,
+            version,
+            description,
+            requires,
+            exclusive,
+            conflicts,
+            languages,
+            tests,
+            tests_if_detected,
+            budget,
+        } = yaml::from_str(MODE, text(MODE)?).map_err(|error| error.to_string())?;
         if let Some(bad) = [&name].into_iter().chain(&requires).chain(&conflicts).find(|name| !is_name(name))
         {
             return Err(format!(
@@ -180,6 +194,7 @@ impl Bundle {
             conflicts,
             languages,
             tests,
+            tests_if_detected,
             budget,
             goals,
             course,

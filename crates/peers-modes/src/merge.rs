@@ -23,6 +23,8 @@ pub struct Merged {
     pub budget: Budget,
     /// The tests of the project are a gate too.
     pub tests: bool,
+    /// The same, where a manifest says how they are run.
+    pub tests_if_detected: bool,
     /// The modes, what is required first.
     pub applied: Vec<AcceptedMode>,
     /// All files of those that have some for their gates, by mode.
@@ -56,6 +58,7 @@ pub fn merge(stack: &[&Bundle]) -> Result<Merged, ModeError> {
         merged.budget.max_runtime_s = merged.budget.max_runtime_s.max(max_runtime_s);
         merged.budget.max_iterations = merged.budget.max_iterations.max(max_iterations);
         merged.tests |= bundle.tests;
+        merged.tests_if_detected |= bundle.tests_if_detected;
         let gates =
             bundle.goals.iter().filter(|goal| goal.r#type == GoalType::Hard).map(|goal| goal.id.clone());
         merged.applied.push(AcceptedMode {

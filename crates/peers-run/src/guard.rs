@@ -431,7 +431,7 @@ fn list(dir: &SafeDir, at: &str, depth: usize, files: &mut BTreeMap<String, File
 
 /// What the lines are, by their tags.
 fn events(lines: &[u8]) -> Vec<Option<&'static str>> {
-    let event = |line| serde_json::from_slice::<record::Line>(line).ok().map(|line| line.record.event());
+    let event = |line| record::Line::read(line).ok().map(|line| line.record.event());
     lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()).map(event).collect()
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use peers_core::plan::{self, Plan};
 use peers_core::scope::Glob;
 use peers_git::{Author, PeerRepo, RepoError};
+use peers_model::command::{Command, Step};
 use peers_model::config::Config;
 use peers_model::record::{ContractAct, ContractRecord, OperatorOp};
 use peers_model::{Timestamp, exit, limits};
@@ -269,7 +270,9 @@ fn invalid(path: &Path, errors: &[plan::Problem]) -> ScaffoldError {
         .map(|error| format!("line {}: {}", error.line, term::line(&error.message, 300)))
         .collect();
     let message = format!("{} is not a valid plan: {}", shown(path), lines.join("; "));
-    ScaffoldError::plain(exit::INVALID, message)
+    let check = Command::peers("plan check").with(&path.to_string_lossy());
+    let hint = Step::default().mention(check).say(" reads it as often as you like");
+    ScaffoldError::refused(exit::INVALID, message, hint)
 }
 
 fn no_plan(path: &Path) -> ScaffoldError {

@@ -129,7 +129,7 @@ fn checked(text: &str, option: &str) -> Result<(), ScaffoldError> {
 }
 
 /// The goals of modes, behind the gates of the project itself: those that were asked for, and the tests where a
-/// mode wants them. A gate that was asked for takes the place of a mode's with the same id, and no other does.
+/// mode wants them, at least if it is known how they are run. A gate that was asked for takes the place of a mode's with the same id, and no other does.
 fn of_modes(
     gates: &Gates,
     modes: &Merged,
@@ -149,7 +149,7 @@ fn of_modes(
                 found
             }
         }
-        Gates::Placeholder if !modes.tests => Vec::new(),
+        Gates::Placeholder if !modes.tests && !modes.tests_if_detected => Vec::new(),
         Gates::Placeholder => {
             found.into_iter().chain(usual).filter(|gate| gate.id == TESTS).take(1).collect()
         }
@@ -238,6 +238,7 @@ fn placeholder(language: Option<Language>, usual: &[Proposal], found: &[Proposal
 mod tests {
     use peers_model::exit;
     use peers_model::goal::{GateRun, Goal, PLACEHOLDER};
+    use peers_sys::env::Env;
 
     use super::*;
     use crate::detect::usual;
@@ -313,6 +314,23 @@ mod tests {
             error.exit() == exit::NEGATIVE && error.hint().unwrap().to_string().contains("--test"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_tests_are_a_gate_of_a_mode_that_builds_where_it_is_known_how_they_are_run() {
+        let of = |mode: &str, found: &[Proposal]| {
+            let library = peers_modes::Library::load(&Env::from_pairs([("HOME", "/nowhere")]));
+            let merged = peers_modes::merge(&library.resolve(&[mode.to_owned()], &[]).unwrap()).unwrap();
+            let text = of_modes(&Gates::Placeholder, &merged, None, found.to_vec(), Path::new("/x"));
+            text.map(|template| shell(&template.text).into_iter().map(|(_, cmd, _)| cmd).collect::<Vec<_>>())
+        };
+        let found = usual(Language::Go);
+        for mode in ["implement", "audit"] {
+            assert_eq!(of(mode, &found).unwrap(), ["go test ./..."], "{mode}");
+        }
+        assert_eq!(of("implement", &[]).unwrap(), Vec::<String>::new());
+        assert_eq!(of("audit", &[]).unwrap_err().exit(), exit::NEGATIVE);
+        assert_eq!(of("describe", &found).unwrap(), Vec::<String>::new());
     }
 
     #[test]

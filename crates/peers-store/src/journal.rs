@@ -425,7 +425,7 @@ pub(crate) fn check(path: &str, at: &Position, text: &[u8]) -> Result<Line, Jour
         v: u32,
     }
     let damaged = |what: String| JournalError::Damaged { file: path.into(), line: 0, what };
-    let parsed: Line = match serde_json::from_slice(text) {
+    let parsed = match Line::read(text) {
         Ok(parsed) => parsed,
         Err(error) => {
             if let Ok(Version { v }) = serde_json::from_slice::<Version>(text)

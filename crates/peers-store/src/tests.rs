@@ -123,7 +123,7 @@ fn after(text: &[u8], seq: u64, record: &serde_json::Value) -> Vec<u8> {
     line.insert("prev".into(), peers_sys::digest::sha256_hex(last).into());
     let mut bytes = serde_json::to_vec(&line).unwrap();
     bytes.push(b'\n');
-    let parsed = serde_json::from_slice::<peers_model::record::Line>(&bytes);
+    let parsed = peers_model::record::Line::read(&bytes);
     assert!(parsed.is_ok(), "{parsed:?}");
     bytes
 }

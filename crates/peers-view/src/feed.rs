@@ -158,7 +158,7 @@ impl Feed {
             self.last = None;
             return unreadable(offset, format!("is longer than {} bytes", limits::JOURNAL_LINE));
         }
-        let line = match serde_json::from_slice::<Line>(text) {
+        let line = match Line::read(text) {
             Ok(line) if line.v <= LINE_VERSION => line,
             Ok(line) => {
                 self.last = None;

@@ -157,7 +157,7 @@ impl Found {
         if !matters {
             return;
         }
-        let Ok(line) = serde_json::from_slice::<Line>(text) else {
+        let Ok(line) = Line::read(text) else {
             self.tail.ends_unreadable |= newest;
             self.tail.unreadable += u64::from(!self.enough);
             self.after = None;

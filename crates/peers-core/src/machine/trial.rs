@@ -129,7 +129,9 @@ pub(super) fn on_answer(
                     "the trial was cut off before {} answered, or before `setup` was done; the run goes on, and `peers verify --pristine` tries again",
                     silent.join(", ")
                 ))),
-                None => trouble(&kept).map(Notice::Note),
+                None => {
+                    unprepared(facts, &kept).map(Notice::Warning).or_else(|| trouble(&kept).map(Notice::Note))
+                }
             };
             if let Some(notice) = notice {
                 d.effects.insert(0, Effect::Tell(notice));
@@ -140,6 +142,16 @@ pub(super) fn on_answer(
     d.records.insert(0, record);
     d.effects.insert(0, Effect::Tell(Notice::TrialEnded { verdicts: verdicts.to_vec(), took_ms }));
     d
+}
+
+/// What is to be said of a `setup` that fails, where the gates are red in the work tree too: agents may mend both.
+fn unprepared(facts: &Facts, verdicts: &[Judged]) -> Option<String> {
+    let failed = verdicts.iter().find(|judged| judged.setup_failed)?;
+    let said = bounded(&test_output::cause(failed.verdict.diagnostic()), SAID);
+    let head = facts.head.short();
+    Some(format!(
+        "no run is `complete` before `setup` works in a clean checkout, and in that of {head} it does not: {said}"
+    ))
 }
 
 /// What is to be said of gates that are red here and there; nothing where none is.

@@ -350,7 +350,7 @@ impl Bench {
             prev: String::new(),
             record: record.clone(),
         };
-        let line: Line = serde_json::from_str(&serde_json::to_string(&line).unwrap()).unwrap();
+        let line = Line::read(&serde_json::to_vec(&line).unwrap()).unwrap();
         self.folded.apply(line.ts, line.run_id.as_ref(), &line.record).expect("the journal folds");
     }
 
@@ -415,7 +415,11 @@ impl Bench {
     fn one_judged(&self, id: &GoalId, key: &TreeKey, place: Place) -> Judged {
         let gate = self.gates.get(id).copied().unwrap_or(Gate::Cannot);
         let verdict = gate.judge(key, place);
-        let setup_failed = gate == Gate::ProofNotSetUp && verdict.is_red();
+        let setup_failed = match gate {
+            Gate::ProofNotSetUp => verdict.is_red(),
+            Gate::NotSetUp => place == Place::Pristine,
+            _ => false,
+        };
         let not_found = matches!(gate, Gate::ProofNotFound | Gate::NotFound) && verdict.is_red();
         let duration_ms = self.gate_ms;
         Judged {
@@ -473,7 +477,7 @@ impl Bench {
                 .collect(),
             messages: messages.collect(),
             last_handoff,
-            open_bugs: Vec::new(),
+            open_bugs: self.world.bugs.clone(),
             notes: Vec::new(),
             primers: Vec::new(),
         }))

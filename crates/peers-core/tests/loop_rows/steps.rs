@@ -2,13 +2,15 @@
 
 use peers_core::phases;
 use peers_core::plan::{Plan, parse};
+use peers_core::prompt::BugLine;
+use peers_model::BugId;
 use peers_model::goal::{Course, Phase};
 use peers_model::outcome::{ApiClass, ExitClass, StopReason};
 use peers_model::review::SoftRule;
 use peers_model::step::{CourseRules, StepRole};
 
 use crate::bench::Bench;
-use crate::world::{Turn, peer};
+use crate::world::{Gate, Turn, peer};
 
 /// Peers that build a plan of one step. Whoever is asked for notes and hands off has handed them in.
 fn building(peers: &str, steps: &str) -> Bench {
@@ -55,6 +57,15 @@ fn parts(bench: &Bench) -> String {
 #[test]
 fn a_step_goes_from_its_author_to_a_reviewer_and_back_when_it_is_not_checked_off() {
     let mut bench = building("ann bob", STEP).up_to(4);
+    bench.gate("suite", Gate::Red);
+    bench.world.bugs = vec![BugLine {
+        id: BugId::new("B-1").unwrap(),
+        severity: "high".into(),
+        title: "it is all done as STEP-1 says".into(),
+        location: "a:1".into(),
+        reporter: "ann".into(),
+        needs: "a fix".into(),
+    }];
     bench.plays(["one", "two", "three", "four"].map(Turn::handoff));
     assert_eq!(parts(&bench), "ann:implement bob:review bob:compare ann:implement");
     let range = |tick: usize| bench.started()[tick].course.clone().unwrap().work.unwrap();
@@ -65,7 +76,12 @@ fn a_step_goes_from_its_author_to_a_reviewer_and_back_when_it_is_not_checked_off
     assert!(prompts[1].contains(&format!("git diff {}..{}", range(1).base, range(1).head.unwrap())));
     assert!(prompts[1].contains("# Your part: review STEP-1"));
     // What its author says is shown to its reviewer only once it has handed in what it read.
-    for heading in ["## The last handoff", "## New commits of the others"] {
+    for heading in [
+        "## The last handoff",
+        "## New commits of the others",
+        "## Open bugs that need you",
+        "## What the gates said",
+    ] {
         assert_eq!([1, 2].map(|turn| prompts[turn].contains(heading)), [false, true], "{heading}");
     }
     assert_eq!([1, 2].map(|turn: usize| bench.started()[turn].inbox.is_empty()), [true, false]);

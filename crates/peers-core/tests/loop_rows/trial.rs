@@ -1,6 +1,6 @@
 //! Gates are tried in a clean checkout before a turn is paid for, and a proof that cannot be run is nobody's fault.
 
-use peers_core::machine::{Effect, Phase, Purpose, StopRequest};
+use peers_core::machine::{Effect, Notice, Phase, Purpose, StopRequest};
 use peers_model::outcome::StopReason;
 use peers_model::record::{Record, TrialRecord};
 use peers_model::verdict::Place;
@@ -64,6 +64,18 @@ fn a_gate_whose_command_is_found_nowhere_stops_each_start_before_a_turn_until_it
     bench.gate("own", Gate::NotFound);
     bench.cfg.anyway = true;
     assert_eq!(bench.run(), StopReason::MaxTicks);
+}
+
+#[test]
+fn a_setup_that_fails_where_all_is_red_anyway_is_told_before_a_turn_is_paid_for() {
+    let mut bench = tried(Gate::NotSetUp);
+    bench.cfg.max_ticks = Some(1);
+    assert_eq!(bench.run(), StopReason::MaxTicks);
+    let says = |said: &String| said.contains("before `setup` works") && said.ends_with("does not: it is red");
+    let told = |effect: &Effect| matches!(effect, Effect::Tell(Notice::Warning(said)) if says(said));
+    let at = bench.effects.iter().position(told).unwrap();
+    let paid = bench.effects.iter().position(|effect| matches!(effect, Effect::RunPeer(_))).unwrap();
+    assert!(at < paid);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use peers_core::machine::{
     CommitSeen, Corrected, Facts, Harvest, HeadFacts, Mutation, Origin, PendingCommand,
 };
 use peers_core::plan::Plan;
+use peers_core::prompt::BugLine;
 use peers_core::state::State;
 use peers_model::outcome::{ApiClass, ExitClass, PeerExit, TamperKind, Usage};
 use peers_model::record::{CorrectionKind, CorrectionPlanned, OperatorOp, OperatorRecord, Rules};
@@ -52,6 +53,8 @@ pub(crate) enum Gate {
     ProofNotFound,
     /// Its command is found nowhere.
     NotFound,
+    /// Red where people work, and in a clean checkout since `setup` fails there.
+    NotSetUp,
     /// Any answer, but always the same one at the same tree and place.
     Random(u64),
 }
@@ -63,7 +66,7 @@ impl Gate {
         match self {
             Self::Cannot => error(),
             Self::At(label) if key.tree == tree(label) => Verdict::Pass,
-            Self::Red | Self::NotFound | Self::At(_) => fail(),
+            Self::Red | Self::NotFound | Self::NotSetUp | Self::At(_) => fail(),
             Self::ProofRed | Self::ProofNotSetUp | Self::ProofNotFound if place == Place::Pristine => fail(),
             Self::ProofCannot if place == Place::Pristine => error(),
             Self::Green | Self::ProofRed | Self::ProofCannot | Self::ProofNotSetUp | Self::ProofNotFound => {
@@ -279,6 +282,8 @@ pub(crate) struct World {
     pub(crate) whole_tree: bool,
     /// PLAN.md at HEAD.
     pub(crate) plan: Option<Plan>,
+    /// Bugs that every turn is told of.
+    pub(crate) bugs: Vec<BugLine>,
     made: u64,
     /// The newest turn: its tick and what was not in commits.
     pub(crate) turn: Option<Turn>,
@@ -302,6 +307,7 @@ impl World {
             manifests: "first",
             whole_tree: true,
             plan: None,
+            bugs: Vec::new(),
             made: 0,
             turn: None,
         };

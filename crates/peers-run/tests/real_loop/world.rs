@@ -491,7 +491,7 @@ impl World {
     }
 
     pub(crate) fn lines(&self) -> Vec<Line> {
-        self.journal_text().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+        self.journal_text().lines().map(|l| Line::read(l.as_bytes()).unwrap()).collect()
     }
 
     pub(crate) fn records(&self) -> Vec<Record> {
@@ -594,7 +594,7 @@ impl World {
     }
 
     fn run_ids(&self) -> Vec<RunId> {
-        let id = |l: &str| serde_json::from_str::<Line>(l).ok().and_then(|l| l.run_id);
+        let id = |l: &str| Line::read(l.as_bytes()).ok().and_then(|l| l.run_id);
         let mut ids: Vec<RunId> = self.journal_text().lines().filter_map(id).collect();
         ids.sort();
         ids.dedup();

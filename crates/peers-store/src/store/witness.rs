@@ -201,7 +201,7 @@ impl Chain {
 /// The line, if it continues the one before; the first one need not.
 fn line(at: &mut Position, text: &[u8], first: bool) -> Option<Line> {
     if first {
-        let line: Line = serde_json::from_slice(text).ok()?;
+        let line = Line::read(text).ok()?;
         *at = Position { seq: line.seq.checked_sub(1)?, hash: line.prev, ..Position::default() };
     }
     let line = journal::check(layout::peers::MIRROR, at, text).ok()?;
