@@ -58,8 +58,8 @@ struct Envelope {
 }
 
 impl Line {
-    /// Reads a line: its envelope, then the record that it names. Twice over the text is quicker by half than once with
-    /// every value kept until it is known whose it is, which is what a derived reader of a tagged record does.
+    /// Reads a line: its envelope, then the record that it names. A derived reader of a tagged record keeps every value
+    /// until it is known whose it is: with it `peers status` took 88 ms after 560 ticks, in place of 75.
     ///
     /// # Errors
     /// What is wrong with the text, also an event that is not known.
