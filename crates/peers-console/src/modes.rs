@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use peers_model::command::Step;
 use peers_model::goal::{GoalEntry, GoalType, Reviewer};
 use peers_model::{GoalId, exit, limits};
-use peers_modes::{Bundle, Library, Origin};
+use peers_modes::{Bundle, Library, Mode, Origin, Tests};
 use peers_setup::ScaffoldError;
 use peers_store::accept::{self, AcceptedMode};
 use peers_store::layout::peers;
@@ -69,7 +69,7 @@ pub fn list(env: &Env) -> Told {
     let library = Library::load(env);
     let mut rows = vec![["NAME", "VERSION", "SOURCE", "DESCRIPTION"].map(str::to_owned).to_vec()];
     rows.extend(library.bundles().map(|bundle| {
-        let Bundle { name, version, description, .. } = bundle;
+        let Mode { name, version, description, .. } = &bundle.mode;
         vec![name.clone(), version.to_string(), source(bundle).to_owned(), description.clone()]
     }));
     let modes: Vec<Value> = library.bundles().map(described).collect();
@@ -101,7 +101,7 @@ pub fn show(name: &str, file: Option<&str>, env: &Env) -> Result<Told, CommandEr
             return Err(CommandError::new(exit::INVALID, message));
         };
         let text = String::from_utf8_lossy(bytes).into_owned();
-        let body = json!({"name": bundle.name, "file": file, "text": text});
+        let body = json!({"name": bundle.mode.name, "file": file, "text": text});
         let text = term::block(&text).into_owned();
         return Ok(Told { command: "modes-show", body, text, notes: steps(library.notes), exit: exit::OK });
     }
@@ -132,7 +132,7 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
         };
         let changed: Vec<(String, &str)> = now.map(|now| changed(now, &goals)).unwrap_or_default();
         differs |= state != "same" || !changed.is_empty();
-        let versions = match now.map(|now| now.version) {
+        let versions = match now.map(|now| now.mode.version) {
             Some(now) if now != mode.version => format!("version {} applied, {now} now", mode.version),
             _ => format!("version {}", mode.version),
         };
@@ -143,7 +143,7 @@ pub fn diff(cx: &Cx) -> Result<Told, CommandError> {
         let goals: Vec<Value> =
             changed.iter().map(|(goal, how)| json!({"id": goal, "change": how})).collect();
         rows.push(json!({"name": mode.name, "state": state, "applied": {"version": mode.version, "sha256": mode.sha256},
-            "now": now.map(|now| json!({"version": now.version, "sha256": now.sha256})), "goals": goals}));
+            "now": now.map(|now| json!({"version": now.mode.version, "sha256": now.sha256})), "goals": goals}));
     }
     let mut notes = steps(library.notes);
     if applied.is_empty() {
@@ -224,25 +224,11 @@ fn steps(notes: Vec<String>) -> Vec<Step> {
 }
 
 fn described(bundle: &Bundle) -> Value {
-    let Bundle {
-        name,
-        version,
-        description,
-        requires,
-        exclusive,
-        conflicts,
-        languages,
-        tests,
-        tests_if_detected,
-        budget,
-        sha256,
-        files,
-        ..
-    } = bundle;
-    let files: Vec<&String> = files.keys().collect();
-    json!({"name": name, "version": version, "source": source(bundle), "description": description, "requires": requires,
-        "exclusive": exclusive, "conflicts": conflicts, "languages": languages, "tests": tests, "tests_if_detected": tests_if_detected,
-        "budget": {"max_runtime_s": budget.max_runtime_s, "max_iterations": budget.max_iterations}, "files": files, "sha256": sha256})
+    let mut value = json!(bundle.mode);
+    value["source"] = source(bundle).into();
+    value["files"] = bundle.files.keys().cloned().collect();
+    value["sha256"] = bundle.sha256.clone().into();
+    value
 }
 
 fn source(bundle: &Bundle) -> &'static str {
@@ -269,7 +255,8 @@ fn asks(goal: &GoalEntry) -> String {
 }
 
 fn page(bundle: &Bundle) -> String {
-    let Bundle { name, version, description, requires, exclusive, conflicts, languages, budget, .. } = bundle;
+    let Mode { name, version, description, requires, exclusive, conflicts, languages, tests, budget } =
+        &bundle.mode;
     let mut text = format!("{name}, version {version} ({})\n{description}\n", source(bundle));
     let mut line = |label: &str, words: &[String]| {
         if !words.is_empty() {
@@ -291,16 +278,13 @@ fn page(bundle: &Bundle) -> String {
     line("Budget", &caps.into_iter().flatten().collect::<Vec<_>>());
     for (kind, title) in [(GoalType::Hard, "Gates"), (GoalType::Soft, "Reviews")] {
         let mut rows: Vec<Vec<String>> = Vec::new();
-        if kind == GoalType::Hard && (bundle.tests || bundle.tests_if_detected) {
-            rows.push(
-                [
-                    "  tests-pass",
-                    if bundle.tests { "--test CMD, else detected" } else { "--test CMD, or if detected" },
-                    "The test suite passes",
-                ]
-                .map(str::to_owned)
-                .to_vec(),
-            );
+        let tests = match tests {
+            Tests::Unasked => None,
+            Tests::IfDetected => Some("--test CMD, or if detected"),
+            Tests::Required => Some("--test CMD, else detected"),
+        };
+        if let Some(how) = tests.filter(|_| kind == GoalType::Hard) {
+            rows.push(["  tests-pass", how, "The test suite passes"].map(str::to_owned).to_vec());
         }
         rows.extend(bundle.goals.iter().filter(|goal| goal.r#type == kind).map(|goal| {
             let about = goal.description.as_deref().map(|text| term::line(text, 100)).unwrap_or_default();

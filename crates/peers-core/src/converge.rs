@@ -37,7 +37,10 @@ pub enum Standing {
 /// Answers how far the loop is. The order of the questions is the order in which they cost.
 #[must_use]
 pub fn standing(cfg: &LoopConfig, state: &State, facts: &Facts) -> Standing {
-    if !state.board.ready(&state.rules, &facts.key()) || proof_is_red(state, facts) {
+    if phases::owes_artifact(cfg, state)
+        || !state.board.ready(&state.rules, &facts.key())
+        || proof_is_red(state, facts)
+    {
         return Standing::Red;
     }
     if !facts.is_clean() {

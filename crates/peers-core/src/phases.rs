@@ -72,6 +72,11 @@ pub fn words(state: &State) -> Option<String> {
     })
 }
 
+/// Whether the phase at hand ends with a file that is not delivered yet.
+pub(crate) fn owes_artifact(cfg: &LoopConfig, state: &State) -> bool {
+    phase(&cfg.course, state).is_some_and(|phase| phase.artifact.is_some())
+}
+
 /// Why the loop stops for the sake of its phases or its plan.
 pub(crate) fn limit(cfg: &LoopConfig, state: &State, facts: &Facts) -> Option<(StopReason, String)> {
     let phase = phase(&cfg.course, state)?;

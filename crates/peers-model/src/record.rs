@@ -70,91 +70,73 @@ impl Line {
     }
 }
 
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Record {
+/// Declares what can be in a line, by its tag.
+macro_rules! records {
+    ($($(#[$doc:meta])+ $name:ident($of:ty) = $tag:literal,)+) => {
+        /// What happened.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(tag = "event")]
+        pub enum Record {
+            $($(#[$doc])+ #[serde(rename = $tag)] $name($of),)+
+        }
+
+        impl Record {
+            fn read(event: &str, text: &[u8]) -> serde_json::Result<Self> {
+                match event {
+                    $($tag => serde_json::from_slice(text).map(Self::$name),)+
+                    unknown => {
+                        Err(serde::de::Error::custom(format!("unknown event `{}`", unknown.escape_default())))
+                    }
+                }
+            }
+
+            /// The tag, as written.
+            #[must_use]
+            pub fn event(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => $tag,)+
+                }
+            }
+        }
+    };
+}
+
+records! {
     /// A loop took the repository over.
-    RunStarted(Box<RunStarted>),
+    RunStarted(Box<RunStarted>) = "run-started",
     /// A turn begins: from here until its `tick` record the tick is open.
-    TickStarted(Box<TickStarted>),
+    TickStarted(Box<TickStarted>) = "tick-started",
     /// The peer's process runs.
-    PeerSpawned(PeerSpawned),
+    PeerSpawned(PeerSpawned) = "peer-spawned",
     /// The peer is done and its work was looked at; gates run before the tick is closed.
-    TurnEnded(TurnEnded),
+    TurnEnded(TurnEnded) = "turn-ended",
     /// Something that the peer did will be undone.
-    CorrectionPlanned(CorrectionPlanned),
+    CorrectionPlanned(CorrectionPlanned) = "correction-planned",
     /// A turn ended.
-    Tick(Box<TickRecord>),
+    Tick(Box<TickRecord>) = "tick",
     /// Verdicts that arrived outside a tick.
-    Gates(GatesRecord),
+    Gates(GatesRecord) = "gates",
     /// The proof run.
-    Proof(ProofRecord),
+    Proof(ProofRecord) = "proof",
     /// Gates were tried in a clean checkout before a turn was paid for.
-    Trial(TrialRecord),
+    Trial(TrialRecord) = "trial",
     /// A peer waits.
-    Cooling(Cooling),
+    Cooling(Cooling) = "cooling",
     /// Commits appeared between ticks.
-    CommitsSeen(CommitsSeen),
+    CommitsSeen(CommitsSeen) = "commits-seen",
     /// The operator did something.
-    Operator(OperatorRecord),
+    Operator(OperatorRecord) = "operator",
     /// The mirror differed from the journal and was rewritten.
-    MirrorRestored(MirrorRestored),
+    MirrorRestored(MirrorRestored) = "mirror-restored",
     /// A hook of the operator failed.
-    HookFailed(HookFailed),
+    HookFailed(HookFailed) = "hook-failed",
     /// The whole state, first record of a rotated segment.
-    Checkpoint(CheckpointRecord),
+    Checkpoint(CheckpointRecord) = "checkpoint",
     /// The loop stopped.
-    Exit(Box<ExitRecord>),
+    Exit(Box<ExitRecord>) = "exit",
 }
 
 impl Record {
-    fn read(event: &str, text: &[u8]) -> serde_json::Result<Self> {
-        use serde_json::from_slice;
-        match event {
-            "run-started" => from_slice(text).map(Self::RunStarted),
-            "tick-started" => from_slice(text).map(Self::TickStarted),
-            "peer-spawned" => from_slice(text).map(Self::PeerSpawned),
-            "turn-ended" => from_slice(text).map(Self::TurnEnded),
-            "correction-planned" => from_slice(text).map(Self::CorrectionPlanned),
-            "tick" => from_slice(text).map(Self::Tick),
-            "gates" => from_slice(text).map(Self::Gates),
-            "proof" => from_slice(text).map(Self::Proof),
-            "trial" => from_slice(text).map(Self::Trial),
-            "cooling" => from_slice(text).map(Self::Cooling),
-            "commits-seen" => from_slice(text).map(Self::CommitsSeen),
-            "operator" => from_slice(text).map(Self::Operator),
-            "mirror-restored" => from_slice(text).map(Self::MirrorRestored),
-            "hook-failed" => from_slice(text).map(Self::HookFailed),
-            "checkpoint" => from_slice(text).map(Self::Checkpoint),
-            "exit" => from_slice(text).map(Self::Exit),
-            unknown => Err(serde::de::Error::custom(format!("unknown event `{}`", unknown.escape_default()))),
-        }
-    }
-
-    /// The tag, as written.
-    #[must_use]
-    pub fn event(&self) -> &'static str {
-        match self {
-            Self::RunStarted(_) => "run-started",
-            Self::TickStarted(_) => "tick-started",
-            Self::PeerSpawned(_) => "peer-spawned",
-            Self::TurnEnded(_) => "turn-ended",
-            Self::CorrectionPlanned(_) => "correction-planned",
-            Self::Tick(_) => "tick",
-            Self::Gates(_) => "gates",
-            Self::Proof(_) => "proof",
-            Self::Trial(_) => "trial",
-            Self::Cooling(_) => "cooling",
-            Self::CommitsSeen(_) => "commits-seen",
-            Self::Operator(_) => "operator",
-            Self::MirrorRestored(_) => "mirror-restored",
-            Self::HookFailed(_) => "hook-failed",
-            Self::Checkpoint(_) => "checkpoint",
-            Self::Exit(_) => "exit",
-        }
-    }
-
     /// Whom it is about, where it tells of a turn or a wait of one peer.
     #[must_use]
     pub fn peer(&self) -> Option<&PeerName> {

@@ -9,7 +9,8 @@ use peers_model::{keys, time};
 use peers_store::load;
 use peers_sys::digest::sha256_hex;
 use peers_sys::{term, yaml};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What the mode is.
 pub(crate) const MODE: &str = "mode.yaml";
@@ -40,26 +41,8 @@ pub enum Origin {
 /// A mode. What it says was checked; what it names may be missing.
 #[derive(Debug, Clone)]
 pub struct Bundle {
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: u32,
-    /// What it is for, for people.
-    pub description: String,
-    /// Modes that come before it.
-    pub requires: Vec<String>,
-    /// It stacks with no other.
-    pub exclusive: bool,
-    /// Modes that it does not stack with.
-    pub conflicts: Vec<String>,
-    /// The languages that it is for; empty: all.
-    pub languages: Vec<String>,
-    /// The tests of the project are a gate too.
-    pub tests: bool,
-    /// The same, where a manifest says how they are run.
-    pub tests_if_detected: bool,
-    /// Caps where the operator sets none.
-    pub budget: Budget,
+    /// What it is.
+    pub mode: Mode,
     /// What it asks for, with the texts of its prompts.
     pub goals: Vec<GoalEntry>,
     /// Its phases with the texts of their prompts, and the gates that stay green at its end.
@@ -72,44 +55,67 @@ pub struct Bundle {
     pub sha256: String,
 }
 
+/// What `mode.yaml` says.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mode {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    #[serde(default = "first")]
+    pub version: u32,
+    /// What it is for, for people.
+    #[serde(default)]
+    pub description: String,
+    /// Modes that come before it.
+    #[serde(default)]
+    pub requires: Vec<String>,
+    /// It stacks with no other.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// Modes that it does not stack with.
+    #[serde(default)]
+    pub conflicts: Vec<String>,
+    /// The languages that it is for; empty: all.
+    #[serde(default)]
+    pub languages: Vec<String>,
+    /// Whether the tests of the project are a gate too.
+    #[serde(default)]
+    pub tests: Tests,
+    /// Caps where the operator sets none.
+    #[serde(default)]
+    pub budget: Budget,
+}
+
+/// Whether the tests of a project are a gate of a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tests {
+    /// They are not.
+    #[default]
+    Unasked,
+    /// They are, where a manifest says how they are run.
+    IfDetected,
+    /// They are: the operator says how they are run, where no manifest does.
+    Required,
+}
+
 /// Caps of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Budget {
     /// `budget.max_runtime_s`.
+    #[serde(default, rename(deserialize = "max_runtime"), deserialize_with = "seconds")]
     pub max_runtime_s: Option<u64>,
     /// `budget.max_iterations`.
     pub max_iterations: Option<NonZeroU32>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModeFile {
-    name: String,
-    #[serde(default = "first")]
-    version: u32,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    requires: Vec<String>,
-    #[serde(default)]
-    exclusive: bool,
-    #[serde(default)]
-    conflicts: Vec<String>,
-    #[serde(default)]
-    languages: Vec<String>,
-    #[serde(default)]
-    tests: bool,
-    #[serde(default)]
-    tests_if_detected: bool,
-    #[serde(default)]
-    budget: BudgetFile,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct BudgetFile {
-    max_runtime: Option<String>,
-    max_iterations: Option<NonZeroU32>,
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let told = Option::<String>::deserialize(from)?;
+    let time = told.as_deref().map(time::parse_duration).transpose();
+    let time = time.map_err(|_| D::Error::custom("`budget.max_runtime` is a time such as 6h or 90m"))?;
+    Ok(time.map(|time| time.as_secs()))
 }
 
 fn first() -> u32 {
@@ -126,47 +132,30 @@ impl Bundle {
             let bytes = files.get(name).ok_or_else(|| format!("{name} is missing"))?;
             std::str::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8", term::line(name, 200)))
         };
-        let ModeFile {
-            name,
-            version,
-            description,
-            requires,
-            exclusive,
-            conflicts,
-            languages,
-            tests,
-            tests_if_detected,
-            budget,
-        } = yaml::from_str(MODE, text(MODE)?).map_err(|error| error.to_string())?;
-        if let Some(bad) = [&name].into_iter().chain(&requires).chain(&conflicts).find(|name| !is_name(name))
+        let mode: Mode = yaml::from_str(MODE, text(MODE)?).map_err(|error| error.to_string())?;
+        if let Some(bad) =
+            [&mode.name].into_iter().chain(&mode.requires).chain(&mode.conflicts).find(|name| !is_name(name))
         {
             return Err(format!(
                 "{MODE}: `{}` is no name of a mode: lower-case letters, digits and `-`",
                 term::line(bad, 80)
             ));
         }
-        if description.len() > DESCRIPTION
-            || description.chars().any(|c| c.is_control() || term::invisible(c))
+        if mode.description.len() > DESCRIPTION
+            || mode.description.chars().any(|c| c.is_control() || term::invisible(c))
         {
             return Err(format!("{MODE}: `description` is one line of at most {DESCRIPTION} bytes"));
         }
-        if let Some(bad) = languages.iter().find(|language| !LANGUAGES.contains(&language.as_str())) {
+        if let Some(bad) = mode.languages.iter().find(|language| !LANGUAGES.contains(&language.as_str())) {
             return Err(format!(
                 "{MODE}: `languages` knows {}, not `{}`",
                 LANGUAGES.join(", "),
                 term::line(bad, 80)
             ));
         }
-        if exclusive && !requires.is_empty() {
+        if mode.exclusive && !mode.requires.is_empty() {
             return Err(format!("{MODE}: an exclusive mode requires no other"));
         }
-        let max_runtime_s = budget.max_runtime.as_deref().map(time::parse_duration).transpose();
-        let max_runtime_s =
-            max_runtime_s.map_err(|_| format!("{MODE}: `budget.max_runtime` is a time such as 6h or 90m"))?;
-        let budget = Budget {
-            max_runtime_s: max_runtime_s.map(|time| time.as_secs()),
-            max_iterations: budget.max_iterations,
-        };
         let mut goals = goals(text(GOALS)?)?;
         let mut course = load::load_course(text(GOALS)?).map_err(|error| format!("{GOALS}: {error}"))?;
         // The text itself, or the file that has it.
@@ -185,23 +174,7 @@ impl Bundle {
             told(&mut phase.prompt, format!("phase `{}`", term::line(&phase.name, 80)))?;
         }
         let sha256 = digest(&files);
-        Ok(Self {
-            name,
-            version,
-            description,
-            requires,
-            exclusive,
-            conflicts,
-            languages,
-            tests,
-            tests_if_detected,
-            budget,
-            goals,
-            course,
-            origin,
-            files,
-            sha256,
-        })
+        Ok(Self { mode, goals, course, origin, files, sha256 })
     }
 }
 

@@ -15,7 +15,7 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{Budget, Bundle, Files, Origin, digest, goals};
+pub use bundle::{Budget, Bundle, Files, Mode, Origin, Tests, digest, goals};
 pub use library::{Library, ModeError, names};
 pub use merge::{Merged, course_text, merge, same_goal};
 

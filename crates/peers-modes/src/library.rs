@@ -97,7 +97,7 @@ impl Library {
             let files: Files =
                 files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect();
             match Bundle::read(files, Origin::BuiltIn) {
-                Ok(bundle) => drop(library.bundles.insert(bundle.name.clone(), bundle)),
+                Ok(bundle) => drop(library.bundles.insert(bundle.mode.name.clone(), bundle)),
                 Err(why) => library.notes.push(format!("a mode that ships is not valid: {why}")),
             }
         }
@@ -136,13 +136,13 @@ impl Library {
             let read = collect(&found, "", DEPTH, &mut files);
             let read = read.and_then(|()| Bundle::read(files, Origin::User { shadows: false }));
             match read {
-                Ok(bundle) if own.contains_key(&bundle.name) => {
+                Ok(bundle) if own.contains_key(&bundle.mode.name) => {
                     self.notes.push(format!(
                         "left out {shown}: another directory holds the mode `{}` too",
-                        bundle.name
+                        bundle.mode.name
                     ));
                 }
-                Ok(bundle) => drop(own.insert(bundle.name.clone(), bundle)),
+                Ok(bundle) => drop(own.insert(bundle.mode.name.clone(), bundle)),
                 Err(why) => self.notes.push(format!("left out {shown}: {why}")),
             }
         }
@@ -183,20 +183,28 @@ impl Library {
         for name in asked {
             self.with_required(self.named(name)?, &mut Vec::new(), &mut stack)?;
         }
-        if let Some(alone) = stack.iter().find(|bundle| bundle.exclusive && stack.len() > 1) {
-            let others = stack.iter().map(|bundle| bundle.name.clone()).filter(|name| *name != alone.name);
-            return Err(ModeError::Exclusive { exclusive: alone.name.clone(), others: others.collect() });
+        if let Some(alone) = stack.iter().find(|bundle| bundle.mode.exclusive && stack.len() > 1) {
+            let others =
+                stack.iter().map(|bundle| bundle.mode.name.clone()).filter(|name| *name != alone.mode.name);
+            return Err(ModeError::Exclusive {
+                exclusive: alone.mode.name.clone(),
+                others: others.collect(),
+            });
         }
         for bundle in &stack {
-            if let Some(other) = stack.iter().find(|other| bundle.conflicts.contains(&other.name)) {
-                return Err(ModeError::Conflict { one: bundle.name.clone(), other: other.name.clone() });
+            if let Some(other) = stack.iter().find(|other| bundle.mode.conflicts.contains(&other.mode.name)) {
+                return Err(ModeError::Conflict {
+                    one: bundle.mode.name.clone(),
+                    other: other.mode.name.clone(),
+                });
             }
-            let foreign =
-                languages.iter().find(|language| !bundle.languages.iter().any(|known| known == *language));
-            if let Some(language) = foreign.filter(|_| !bundle.languages.is_empty()) {
+            let foreign = languages
+                .iter()
+                .find(|language| !bundle.mode.languages.iter().any(|known| known == *language));
+            if let Some(language) = foreign.filter(|_| !bundle.mode.languages.is_empty()) {
                 return Err(ModeError::Language {
-                    mode: bundle.name.clone(),
-                    languages: bundle.languages.clone(),
+                    mode: bundle.mode.name.clone(),
+                    languages: bundle.mode.languages.clone(),
                     language: (*language).to_owned(),
                 });
             }
@@ -210,20 +218,20 @@ impl Library {
         chain: &mut Vec<String>,
         stack: &mut Vec<&'a Bundle>,
     ) -> Result<(), ModeError> {
-        let begun = chain.iter().position(|name| *name == bundle.name);
-        chain.push(bundle.name.clone());
+        let begun = chain.iter().position(|name| *name == bundle.mode.name);
+        chain.push(bundle.mode.name.clone());
         if let Some(begun) = begun {
             return Err(ModeError::Cycle { chain: chain.split_off(begun) });
         }
-        for name in &bundle.requires {
+        for name in &bundle.mode.requires {
             let required = self
                 .bundles
                 .get(name)
-                .ok_or_else(|| ModeError::Missing { by: bundle.name.clone(), name: name.clone() })?;
+                .ok_or_else(|| ModeError::Missing { by: bundle.mode.name.clone(), name: name.clone() })?;
             self.with_required(required, chain, stack)?;
         }
         chain.pop();
-        if !stack.iter().any(|known| known.name == bundle.name) {
+        if !stack.iter().any(|known| known.mode.name == bundle.mode.name) {
             stack.push(bundle);
         }
         Ok(())

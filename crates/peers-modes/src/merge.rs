@@ -9,7 +9,7 @@ use peers_store::accept::AcceptedMode;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::bundle::{Budget, Bundle, Files};
+use crate::bundle::{Budget, Bundle, Files, Tests};
 use crate::library::ModeError;
 
 /// What a stack of modes asks for.
@@ -21,10 +21,8 @@ pub struct Merged {
     pub course: Course,
     /// The largest caps of the stack.
     pub budget: Budget,
-    /// The tests of the project are a gate too.
-    pub tests: bool,
-    /// The same, where a manifest says how they are run.
-    pub tests_if_detected: bool,
+    /// Whether the tests of the project are a gate too: the most that a mode of the stack asks.
+    pub tests: Tests,
     /// The modes, what is required first.
     pub applied: Vec<AcceptedMode>,
     /// All files of those that have some for their gates, by mode.
@@ -40,13 +38,13 @@ pub fn merge(stack: &[&Bundle]) -> Result<Merged, ModeError> {
     for bundle in stack {
         for goal in &bundle.goals {
             match merged.goals.iter().find(|(_, known)| known.id == goal.id) {
-                None => merged.goals.push((bundle.name.clone(), goal.clone())),
+                None => merged.goals.push((bundle.mode.name.clone(), goal.clone())),
                 Some((_, known)) if same_goal(known, goal) => {}
                 Some((first, _)) => {
                     return Err(ModeError::Collision {
                         goal: goal.id.to_string(),
                         first: first.clone(),
-                        second: bundle.name.clone(),
+                        second: bundle.mode.name.clone(),
                     });
                 }
             }
@@ -54,22 +52,21 @@ pub fn merge(stack: &[&Bundle]) -> Result<Merged, ModeError> {
         if merged.course == Course::default() {
             merged.course.clone_from(&bundle.course);
         }
-        let Budget { max_runtime_s, max_iterations } = bundle.budget;
+        let Budget { max_runtime_s, max_iterations } = bundle.mode.budget;
         merged.budget.max_runtime_s = merged.budget.max_runtime_s.max(max_runtime_s);
         merged.budget.max_iterations = merged.budget.max_iterations.max(max_iterations);
-        merged.tests |= bundle.tests;
-        merged.tests_if_detected |= bundle.tests_if_detected;
+        merged.tests = merged.tests.max(bundle.mode.tests);
         let gates =
             bundle.goals.iter().filter(|goal| goal.r#type == GoalType::Hard).map(|goal| goal.id.clone());
         merged.applied.push(AcceptedMode {
-            name: bundle.name.clone(),
-            version: bundle.version,
+            name: bundle.mode.name.clone(),
+            version: bundle.mode.version,
             sha256: bundle.sha256.clone(),
             gates: gates.collect(),
             files: if bundle.has_scripts() { bundle.files.keys().cloned().collect() } else { Vec::new() },
         });
         if bundle.has_scripts() {
-            merged.files.insert(bundle.name.clone(), bundle.files.clone());
+            merged.files.insert(bundle.mode.name.clone(), bundle.files.clone());
         }
     }
     Ok(merged)

@@ -47,7 +47,7 @@ impl Home {
         let asked = names(&[asked.to_owned()]).map_err(told)?;
         let stack = library.resolve(&asked, &[]).map_err(told)?;
         merge(&stack).map_err(told)?;
-        Ok(stack.iter().map(|bundle| bundle.name.clone()).collect())
+        Ok(stack.iter().map(|bundle| bundle.mode.name.clone()).collect())
     }
 }
 
@@ -78,7 +78,7 @@ fn every_file_below_modes_ships_and_every_mode_is_valid() {
     assert_eq!(library.notes, Vec::<String>::new());
     let ours: BTreeSet<String> = library
         .bundles()
-        .flat_map(|bundle| bundle.files.keys().map(|file| format!("{}/{file}", bundle.name)))
+        .flat_map(|bundle| bundle.files.keys().map(|file| format!("{}/{file}", bundle.mode.name)))
         .collect();
     assert_eq!(ours, there);
     assert_eq!(library.bundles().count(), SHIPPED.len());
@@ -99,7 +99,7 @@ fn the_prompts_that_ship_are_short_used_and_name_no_way_around_a_gate() {
     for bundle in shipped().bundles() {
         for (file, bytes) in bundle.files.iter().filter(|(file, _)| file.starts_with("prompts/")) {
             let text = std::str::from_utf8(bytes).unwrap();
-            let of = format!("{}/{file}", bundle.name);
+            let of = format!("{}/{file}", bundle.mode.name);
             assert!((200..=1_200).contains(&text.len()), "{of} has {} bytes", text.len());
             assert!(text.lines().all(|line| line.len() <= 112 && line.trim_end() == line), "{of}");
             let lower = text.to_lowercase();
@@ -169,7 +169,7 @@ fn a_mode_of_the_operator_replaces_the_one_that_ships_and_that_is_said() {
     home.mode("mine", "name: audit\nversion: 7\ndescription: Mine\n", &gate("x", "true"));
     let library = home.library();
     let found = library.named("audit").unwrap();
-    assert_eq!((found.version, found.origin), (7, Origin::User { shadows: true }));
+    assert_eq!((found.mode.version, found.origin), (7, Origin::User { shadows: true }));
     assert_eq!(library.notes, ["the mode `audit` of yours replaces the one that ships"]);
     assert_eq!(library.named("describe").unwrap().origin, Origin::BuiltIn);
 }

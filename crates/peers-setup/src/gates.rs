@@ -5,7 +5,7 @@ use std::path::Path;
 
 use peers_model::exit;
 use peers_model::goal::CHECK_NAMES;
-use peers_modes::{GOALS, Merged, course_text, goals_with, goals_with_gates, goals_with_modes};
+use peers_modes::{GOALS, Merged, Tests, course_text, goals_with, goals_with_gates, goals_with_modes};
 use peers_store::load;
 use peers_sys::dir::SafeDir;
 use peers_sys::term;
@@ -149,7 +149,7 @@ fn of_modes(
                 found
             }
         }
-        Gates::Placeholder if !modes.tests && !modes.tests_if_detected => Vec::new(),
+        Gates::Placeholder if modes.tests == Tests::Unasked => Vec::new(),
         Gates::Placeholder => {
             found.into_iter().chain(usual).filter(|gate| gate.id == TESTS).take(1).collect()
         }
@@ -159,7 +159,7 @@ fn of_modes(
         Gates::Placeholder | Gates::Detected => Vec::new(),
     };
     asked.retain(|gate| replaced.contains(&gate.id) || !is_of_mode(&gate.id));
-    if asked.is_empty() && modes.tests && !is_of_mode(TESTS) {
+    if asked.is_empty() && modes.tests == Tests::Required && !is_of_mode(TESTS) {
         let message =
             format!("the tests are a gate of these modes, and {} does not say how they are run", shown(path));
         let hint = "name the command: `--test CMD`";

@@ -32,6 +32,10 @@ pub(super) fn start(state: &State) -> Vec<Step> {
     let at = run.map(|run| format!(" at {}", run.base.short())).unwrap_or_default();
     let id = run.map(|run| format!("run {}: ", run.id)).unwrap_or_default();
     let peers: Vec<&str> = state.rules.peers.iter().map(|peer| peer.name.as_str()).collect();
+    let peers = match &peers[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        all => all.concat(),
+    };
     // Commits that no branch holds are lost to whoever switches away from them.
     let hint = if state.branch.is_none() && !state.rules.dry_run {
         Step::from("; no branch will hold their commits: `peers run --branch NAME` makes one")
@@ -40,7 +44,7 @@ pub(super) fn start(state: &State) -> Vec<Step> {
     };
     let dry = if state.rules.dry_run { " (dry run: each turn is put back)" } else { "" };
     vec![
-        Step::from(format!("{id}{} work on {branch}{at}{dry}", peers.join(" and "))).join(hint),
+        Step::from(format!("{id}{peers} work on {branch}{at}{dry}")).join(hint),
         "unconfined: agents and gates run as you, without a sandbox".into(),
     ]
 }

@@ -88,7 +88,9 @@ impl<'a, 't> Version<'a, 't> {
                 }
                 let of_this = skips.iter().filter(|skip| {
                     let inside = (test.line..=test.end).contains(&skip.line);
-                    inside || skip.target.is_empty() || within(&skip.guarded)
+                    // What alone is run keeps all others of its file from it.
+                    let only = skip.kind == SkipKind::Only;
+                    only || inside || skip.target.is_empty() || within(&skip.guarded)
                 });
                 let of_this: Vec<SkipKind> = of_this.map(|skip| skip.kind).collect();
                 let under = modules_under_condition(source, body);
@@ -359,10 +361,15 @@ impl<'a, 't> Walk<'_, 'a, 't> {
         let part = |field: &str| node.child_by_field_name(field);
         match node.kind() {
             "block" | "statement_block" | "statement_list" => {
+                let mut sometimes = false;
                 for child in children(node) {
-                    self.node(source, child, times, depth + 1);
-                    if ends(child) {
-                        return;
+                    if child.kind() == "attribute_item" {
+                        sometimes |= is_condition(text_of(child, text));
+                    } else if !std::mem::take(&mut sometimes) {
+                        self.node(source, child, times, depth + 1);
+                        if ends(child) {
+                            return;
+                        }
                     }
                 }
                 return;
@@ -390,6 +397,8 @@ impl<'a, 't> Walk<'_, 'a, 't> {
                 return;
             }
             "try_statement" if swallows(node, text) => return,
+            "with_statement" if suppresses(node, text) => return,
+            _ if is_idle(node, text) => return,
             _ => {}
         }
         let found = said::claims(source.language(), node, text);
@@ -447,9 +456,37 @@ fn swallows(node: Node<'_>, text: &str) -> bool {
             "except_clause" => all.split_at(colon),
             _ => return false,
         };
-        let broad = |token: &&str| among("AssertionError Exception BaseException", token);
         // What is thrown on, asserted or failed there is no silence.
         let speaks = |token: &&str| among("raise throw fail done", token) || asserts(token);
-        (caught.len() < 2 || caught.iter().any(broad)) && !body.iter().any(speaks)
+        (caught.len() < 2 || caught.iter().any(|token| is_broad(token))) && !body.iter().any(speaks)
     })
+}
+
+/// `with suppress(AssertionError):`, from `contextlib`.
+fn suppresses(with: Node<'_>, text: &str) -> bool {
+    let clause = children(with).find(|child| child.kind() == "with_clause");
+    let said = clause.map(|clause| tokens(clause, text)).unwrap_or_default();
+    said.contains(&"suppress") && said.iter().any(|token| is_broad(token))
+}
+
+/// Whether an exception of Python is that of a failed assertion, or covers it.
+fn is_broad(name: &str) -> bool {
+    among("AssertionError Exception BaseException", name)
+}
+
+/// Whether nothing comes of what is asserted in a closure: it is given a name that nobody says again, or a panic in it
+/// is caught.
+fn is_idle(node: Node<'_>, text: &str) -> bool {
+    const CLOSURES: &str = "closure_expression arrow_function function_expression func_literal";
+    if node.kind() == "call_expression" {
+        let called = node.child_by_field_name("function").map(|called| text_of(called, text));
+        return called.is_some_and(|called| called.ends_with("catch_unwind"));
+    }
+    let Some((name, value)) = binding(node) else { return false };
+    let value = if value.kind() == "expression_list" { value.named_child(0).unwrap_or(value) } else { value };
+    let around = std::iter::successors(node.parent(), Node::parent)
+        .find(|around| among("block statement_block statement_list", around.kind()));
+    let name = text_of(name, text);
+    let said = |around| tokens(around, text).into_iter().filter(|token| *token == name).count();
+    among(CLOSURES, value.kind()) && around.is_some_and(|around| said(around) < 2)
 }

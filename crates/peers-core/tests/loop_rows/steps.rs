@@ -159,3 +159,17 @@ fn a_turn_of_a_phase_with_an_artifact_is_asked_for_that_alone_and_only_its_turns
         assert_eq!(phases::words(&bench.m.state).as_deref(), Some(words));
     }
 }
+
+#[test]
+fn green_gates_are_not_complete_while_a_phase_owes_its_file() {
+    for (artifact, reason) in [(Some("RECON.md"), StopReason::StuckPhase), (None, StopReason::Complete)] {
+        let mut bench = Bench::green();
+        bench.cfg.course.phases = vec![phase("ground", artifact)];
+        bench.cfg.rules.course = Some(Box::new(CourseRules {
+            phases: vec!["ground".into()],
+            open_ended: artifact.is_none(),
+            ..CourseRules::default()
+        }));
+        assert_eq!(bench.run(), reason, "{artifact:?}");
+    }
+}

@@ -266,17 +266,18 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
             later(),
         ],
         StopReason::StuckPhase => vec![
-            Step::from("see what the turns left (").run(Command::report()).say("), and help: the file counts when a turn commits it"),
+            Step::from("see what the turns left (")
+                .run(Command::report())
+                .say("), and help: the file counts when a turn commits it"),
             later(),
         ],
         StopReason::Checkpoint => {
             vec![Step::from("review what the phases left"), Step::of(facts.resume())]
-        },
+        }
         StopReason::ParkedBlocked if detail.starts_with("only blocked steps") => vec![
-            Step::from(
-                "unblock the steps and mark them as open, or accept that they stay blocked (`peers-ctl ack-block NAME STEP-n --reason TEXT`)",
-            )
-            .spoken(),
+            Step::from("unblock the steps and mark them as open, or accept that they stay blocked (")
+                .mention(Command::named("ack-block").with("STEP-n").with("--reason").with("TEXT"))
+                .say(")"),
             later(),
         ],
         StopReason::ParkedBlocked => peer::blocked(facts),

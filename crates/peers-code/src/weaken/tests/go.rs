@@ -91,6 +91,11 @@ const CHEATS: &[Row] = &[
         "package a\n\nfunc check(t *testing.T, x int) {\n\trequire.Equal(t, 3, x)\n}\n\nfunc TestA(t *testing.T) {\n\tcheck(t, F(2))\n}\n",
         "package a\n\nfunc check(t *testing.T, x int) {\n}\n\nfunc TestA(t *testing.T) {\n\tcheck(t, F(2))\n}\n",
     ),
+    (
+        "in a closure that nobody calls",
+        ONE,
+        "package a\n\nfunc TestA(t *testing.T) {\n\tgot := F(2)\n\tcheck := func() {\n\t\tif got != 3 {\n\t\t\tt.Errorf(\"got %d\", got)\n\t\t}\n\t}\n\trequire.Equal(t, 1, F(0))\n}\n",
+    ),
 ];
 
 const HONEST: &[Row] = &[

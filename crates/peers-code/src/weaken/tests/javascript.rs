@@ -113,6 +113,16 @@ const CHEATS: &[Row] = &[
         "function check(x) {\n  expect(x).toBe(3);\n}\nit('a', () => {\n  check(f(2));\n});\n",
         "function check(x) {}\nit('a', () => {\n  check(f(2));\n});\n",
     ),
+    (
+        "in a closure that nobody calls",
+        ONE,
+        "it('a', () => {\n  const x = f(2);\n  const check = () => {\n    expect(x).toBe(3);\n  };\n  expect(f(0)).toBe(1);\n});\n",
+    ),
+    (
+        "a new test alone is run",
+        ONE,
+        "it('a', () => {\n  const x = f(2);\n  expect(x).toBe(3);\n  expect(f(0)).toBe(1);\n});\nit.only('b', () => {\n  expect(f(1)).toBe(2);\n});\n",
+    ),
 ];
 
 const HONEST: &[Row] = &[
@@ -187,6 +197,11 @@ const HONEST: &[Row] = &[
         "async",
         "it('a', () => {\n  return load().then((x) => {\n    expect(x).toBe(3);\n  });\n});\n",
         "it('a', async () => {\n  const x = await load();\n  expect(x).toBe(3);\n});\n",
+    ),
+    (
+        "a closure that is passed on",
+        ONE,
+        "it('a', () => {\n  const check = (b) => {\n    expect(f(2)).toBe(3);\n    expect(f(0)).toBe(b);\n  };\n  [1, 1].forEach(check);\n});\n",
     ),
 ];
 

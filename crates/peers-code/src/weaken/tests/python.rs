@@ -150,6 +150,11 @@ const CHEATS: &[Row] = &[
         "def check(x):\n    pass\n\n\ndef test_a():\n    check(f(2))\n",
     ),
     ("a smoke test", "def test_a():\n    start_server(2)\n", "x = 1\n"),
+    (
+        "its failure is suppressed",
+        ONE,
+        "from m import f\n\n\ndef test_a():\n    x = f(2)\n    with contextlib.suppress(AssertionError):\n        assert x == 3\n    assert f(0) == 1\n",
+    ),
 ];
 
 const HONEST: &[Row] = &[
@@ -254,6 +259,11 @@ const HONEST: &[Row] = &[
         "a shared helper",
         "=== tests/test_a.py\ndef test_a():\n    assert f(2) == 3\n",
         "=== tests/helpers.py\ndef check(a, b):\n    assert f(a) == b\n=== tests/test_a.py\nfrom helpers import check\n\n\ndef test_a():\n    check(2, 3)\n",
+    ),
+    (
+        "another error is suppressed",
+        ONE,
+        "from m import f\n\n\ndef test_a():\n    with suppress(FileNotFoundError):\n        x = f(2)\n        assert x == 3\n    assert f(0) == 1\n",
     ),
 ];
 

@@ -98,6 +98,21 @@ const CHEATS: &[Row] = &[
         ONE,
         "fn check(x: u8) {\n    assert_eq!(x, 3);\n    assert_eq!(f(0), 1);\n}\n#[test]\nfn a() {\n    f(2);\n}\n",
     ),
+    (
+        "under a condition of the build",
+        ONE,
+        "#[test]\nfn a() {\n    let x = f(2);\n    #[cfg(feature = \"never\")]\n    assert_eq!(x, 3);\n    assert_eq!(f(0), 1);\n}\n",
+    ),
+    (
+        "in a closure that nobody calls",
+        ONE,
+        "#[test]\nfn a() {\n    let x = f(2);\n    let check = || {\n        assert_eq!(x, 3);\n    };\n    assert_eq!(f(0), 1);\n}\n",
+    ),
+    (
+        "its panic is caught",
+        ONE,
+        "#[test]\nfn a() {\n    let x = f(2);\n    let _ = std::panic::catch_unwind(|| {\n        assert_eq!(x, 3);\n    });\n    assert_eq!(f(0), 1);\n}\n",
+    ),
 ];
 
 const HONEST: &[Row] = &[
@@ -171,6 +186,11 @@ const HONEST: &[Row] = &[
         "a result",
         ONE,
         "#[test]\nfn a() -> Result<(), E> {\n    let x = f(2)?;\n    assert_eq!(x, 3);\n    assert_eq!(f(0)?, 1);\n    Ok(())\n}\n",
+    ),
+    (
+        "a closure that is called",
+        ONE,
+        "#[test]\nfn a() {\n    let check = |a, b| assert_eq!(f(a), b);\n    check(2, 3);\n    check(0, 1);\n    assert_eq!(f(2), 3);\n}\n",
     ),
 ];
 
