@@ -312,15 +312,15 @@ pub(crate) fn failure_text(error: &CliError) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     fn script(body: &str) -> (tempfile::TempDir, Git) {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("git");
-        std::fs::write(&program, format!("#!/bin/sh\n{body}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: what we open for writing a child of another test may still hold when it is started.
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod +x \"$1\"";
+        let mut made = std::process::Command::new("/bin/sh");
+        assert!(made.args(["-c", write, "sh"]).arg(&program).arg(body).status().unwrap().success());
         let git = Git::at(program);
         (dir, git)
     }
