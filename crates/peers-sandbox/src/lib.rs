@@ -4,10 +4,18 @@
 //! confines; [`run_watched`] ends what takes too long and caps what is said, whatever the backend.
 //! Start reading at [`Sandbox`].
 
+mod access;
+mod backend;
+mod bwrap;
+mod landlock;
 mod none;
 mod port;
+mod wall;
 mod watched;
 
+pub use access::{Access, Network, SYSTEM, place_of_program, places_of_programs};
+pub use backend::Backend;
 pub use none::Unconfined;
 pub use port::{ExecError, ExecSpec, OUTPUT_CAP, Output, Ran, Sandbox};
+pub use wall::{Asked, Chosen, Wall};
 pub use watched::run_watched;

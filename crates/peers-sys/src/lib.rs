@@ -10,6 +10,7 @@
 
 pub mod append;
 pub mod clock;
+pub mod confine;
 pub mod detach;
 pub mod digest;
 pub mod dir;

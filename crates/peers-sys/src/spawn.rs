@@ -23,6 +23,7 @@ use thiserror::Error;
 pub use child::{Child, RawExit, WaitError};
 pub use resolve::resolve_program;
 
+use crate::confine::Confine;
 use crate::identity::{IdentityError, Pid};
 use crate::signal::SignalError;
 use crate::stub::{ENTRY, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Mark, StubOptions};
@@ -46,6 +47,21 @@ pub struct Spawn {
     pub stdin: Stdin,
     /// Limits that the child cannot raise.
     pub limits: Limits,
+    /// What it may do.
+    pub confine: Confine,
+    /// A program that starts it in a place of its own; absent: it is started where we are.
+    pub within: Option<Within>,
+}
+
+/// A program that makes a place and starts another one there, such as bubblewrap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Within {
+    /// Its path.
+    pub program: PathBuf,
+    /// Its arguments, up to where the command begins.
+    pub args: Vec<OsString>,
+    /// The program of the stub, by its path in that place.
+    pub stub: PathBuf,
 }
 
 /// The standard input of a child. Its standard output and error are always pipes.
@@ -168,6 +184,8 @@ impl Spawn {
             cwd: cwd.into(),
             stdin: Stdin::Null,
             limits: Limits::default(),
+            confine: Confine::default(),
+            within: None,
         }
     }
 
@@ -180,19 +198,24 @@ impl Spawn {
     /// # Errors
     /// [`SpawnError`]; no process is left behind.
     pub fn start(&self) -> Result<Child, SpawnError> {
-        let Self { stub, program, args, env, cwd, stdin, limits } = self;
+        let Self { stub, program, args, env, cwd, stdin, limits, confine, within } = self;
         self.check_cwd()?;
         let exec = resolve_program(program, self.path_variable(), cwd)?;
         let stub_error =
             |source| SpawnError::Stub { program: program.clone(), stub: stub.path().to_owned(), source };
-        let options = StubOptions {
+        let mut options = StubOptions {
             mark: Mark::random().map_err(stub_error)?,
             parent: Pid::of_self(),
             limits: *limits,
+            confine: confine.clone(),
+            holds_signals: false,
             exec,
             argv0: program.clone(),
             args: args.clone(),
         };
+        if let Some(within) = within {
+            options = options.within(within);
+        }
         let mut command = Command::new(stub.path());
         command
             .arg(ENTRY)

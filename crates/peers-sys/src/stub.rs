@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use nix::sys::signal::{SigSet, Signal};
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit};
 
@@ -24,6 +25,9 @@ pub use options::{Limits, Mark, StubFailure, StubFailureKind};
 
 /// The first argument by which a binary is asked to be the stub.
 pub const ENTRY: &str = "__spawn";
+
+/// The first argument by which a binary is asked to be the second stub, in the place that another program made.
+pub const ENTER: &str = "__enter";
 
 /// How to start the stub: a program and the arguments before the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +75,29 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     report(&options.mark.line(&failure), failure.exit_code())
 }
 
+/// Runs the second stub on the arguments after [`ENTER`]; returns only if the program could not be started.
+#[must_use]
+pub fn enter(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let options = match StubOptions::parse(args) {
+        Ok(options) => options,
+        Err(problem) => return report(&format!("peers-stub: {problem}\n"), EXIT_NOT_EXECUTABLE),
+    };
+    let entered = mask(&SigSet::empty()).and_then(|()| {
+        close_fds::set_fds_cloexec(3, &[]);
+        options.confine.apply()
+    });
+    let failure = match entered {
+        Ok(()) => StubFailure::exec(&options.exec, &become_program(&options)),
+        Err((step, error)) => StubFailure::setup(step, &error),
+    };
+    report(&options.mark.line(&failure), failure.exit_code())
+}
+
+/// Sets the signals that wait. They are inherited through `exec`.
+fn mask(signals: &SigSet) -> Result<(), (&'static str, io::Error)> {
+    signals.thread_set_mask().map_err(|errno| ("signal mask", io::Error::from(errno)))
+}
+
 /// Everything but the `exec`; the error names the step.
 fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
     let step = |name: &'static str| move |errno: rustix::io::Errno| (name, io::Error::from(errno));
@@ -87,14 +114,13 @@ fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
     if let Some(bytes) = options.limits.memory_bytes {
         limit(Resource::As, bytes).map_err(step("memory limit"))?;
     }
-    // The mask is inherited through `exec`. Of the dispositions, `exec` itself resets handlers and
-    // std resets SIGPIPE; no safe call resets another signal that our parent was told to ignore.
-    nix::sys::signal::SigSet::empty()
-        .thread_set_mask()
-        .map_err(|errno| ("signal mask", io::Error::from(errno)))?;
-    // Last, so that nothing of the above can open a file afterwards.
+    // Of the dispositions, `exec` itself resets handlers and std resets SIGPIPE; no safe call resets another signal
+    // that our parent was told to ignore.
+    let asks_for_an_end = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    mask(&asks_for_an_end.into_iter().filter(|_| options.holds_signals).collect())?;
+    // So late that nothing of the above can open a file afterwards.
     close_fds::set_fds_cloexec(3, &[]);
-    Ok(())
+    options.confine.apply()
 }
 
 /// Asks to be killed when the thread that spawned us ends, and checks that it has not ended yet.

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::confine::Confine;
 use crate::identity::Pid;
-use crate::spawn::RawExit;
+use crate::spawn::{RawExit, Within};
+use crate::stub::ENTER;
 
 /// As in a shell: the program is not there.
 pub(crate) const EXIT_NOT_FOUND: u8 = 127;
@@ -57,6 +59,9 @@ pub(crate) struct StubOptions {
     pub(crate) mark: Mark,
     pub(crate) parent: Pid,
     pub(crate) limits: Limits,
+    pub(crate) confine: Confine,
+    /// Signals that ask for an end wait: they are for whoever is started in turn.
+    pub(crate) holds_signals: bool,
     pub(crate) exec: PathBuf,
     pub(crate) argv0: OsString,
     pub(crate) args: Vec<OsString>,
@@ -76,6 +81,7 @@ const EXEC: &str = "--exec";
 const PROCESSES: &str = "--max-processes";
 const FILE_BYTES: &str = "--max-file-bytes";
 const MEMORY_BYTES: &str = "--max-memory-bytes";
+const HOLD: &str = "--hold-signals";
 const END: &str = "--";
 
 /// Characters of a failure's message that are kept.
@@ -161,10 +167,28 @@ impl StubFailure {
 }
 
 impl StubOptions {
+    /// The same by a program that makes a place: a second stub, in that place, puts on what is to be put on.
+    pub(crate) fn within(self, within: &Within) -> Self {
+        let Within { program, args, stub } = within;
+        let Self { mark, parent, limits, .. } = &self;
+        let mut words = args.clone();
+        words.extend([stub.clone().into_os_string(), ENTER.into()]);
+        Self {
+            mark: mark.clone(),
+            parent: *parent,
+            limits: *limits,
+            confine: Confine::default(),
+            holds_signals: true,
+            exec: program.clone(),
+            argv0: program.clone().into_os_string(),
+            args: words.into_iter().chain(self.to_args()).collect(),
+        }
+    }
+
     /// The arguments after the entry word that [`StubOptions::parse`] reads.
     pub(crate) fn to_args(&self) -> Vec<OsString> {
-        let Self { mark, parent, limits: Limits { processes, file_bytes, memory_bytes }, exec, argv0, args } =
-            self;
+        let Self { mark, parent, limits, confine, holds_signals, exec, argv0, args } = self;
+        let Limits { processes, file_bytes, memory_bytes } = limits;
         let mut out: Vec<OsString> = vec![MARK.into(), mark.0.as_str().into()];
         out.extend([PARENT.into(), parent.to_string().into()]);
         out.extend([EXEC.into(), exec.clone().into_os_string()]);
@@ -175,13 +199,16 @@ impl StubOptions {
                 out.extend([option.into(), n.to_string().into()]);
             }
         }
+        out.extend(confine.to_args());
+        out.extend(holds_signals.then(|| OsString::from(HOLD)));
         out.extend([END.into(), argv0.clone()]);
         out.extend(args.iter().cloned());
         out
     }
 
     pub(crate) fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Self, OptionsError> {
-        let (mut mark, mut parent, mut exec, mut limits) = (None, None, None, Limits::default());
+        let (mut mark, mut parent, mut exec) = (None, None, None);
+        let (mut limits, mut confine, mut holds_signals) = (Limits::default(), Confine::default(), false);
         loop {
             let option = args.next().ok_or(OptionsError::Bad(END))?;
             match option.to_str() {
@@ -191,14 +218,18 @@ impl StubOptions {
                 Some(PROCESSES) => limits.processes = Some(number(args.next(), PROCESSES)?),
                 Some(FILE_BYTES) => limits.file_bytes = Some(number(args.next(), FILE_BYTES)?),
                 Some(MEMORY_BYTES) => limits.memory_bytes = Some(number(args.next(), MEMORY_BYTES)?),
+                Some(HOLD) => holds_signals = true,
                 Some(END) => break,
-                _ => return Err(OptionsError::Unknown),
+                Some(option) => confine.take(option, &mut args).ok_or(OptionsError::Unknown)?,
+                None => return Err(OptionsError::Unknown),
             }
         }
         Ok(Self {
             mark: mark.ok_or(OptionsError::Bad(MARK))?,
             parent: parent.ok_or(OptionsError::Bad(PARENT))?,
             limits,
+            confine,
+            holds_signals,
             exec: exec.ok_or(OptionsError::Bad(EXEC))?,
             argv0: args.next().ok_or(OptionsError::Bad(END))?,
             args: args.collect(),
@@ -224,12 +255,18 @@ mod tests {
     use std::os::unix::ffi::OsStringExt as _;
 
     use super::*;
+    use crate::confine::{Files, Filter};
 
     fn options() -> StubOptions {
         StubOptions {
             mark: Mark::random().unwrap(),
             parent: Pid::of_self(),
             limits: Limits { processes: Some(9), file_bytes: Some(10), memory_bytes: Some(11) },
+            confine: Confine {
+                files: Some(Files { read: vec!["/usr".into()], write: vec!["/a b".into(), "/c".into()] }),
+                filter: Some(Filter::Strict),
+            },
+            holds_signals: true,
             exec: PathBuf::from("/bin/x"),
             argv0: "x".into(),
             args: vec!["--".into(), "--mark".into(), OsString::from_vec(vec![0xff, b' '])],
@@ -244,7 +281,9 @@ mod tests {
     fn options_survive_the_command_line() {
         let full = options();
         assert_eq!(StubOptions::parse(full.to_args().into_iter()), Ok(full.clone()));
-        let bare = StubOptions { limits: Limits::default(), args: vec![], ..full };
+        let confine = Confine::default();
+        let bare =
+            StubOptions { limits: Limits::default(), confine, holds_signals: false, args: vec![], ..full };
         assert_eq!(StubOptions::parse(bare.to_args().into_iter()), Ok(bare));
     }
 

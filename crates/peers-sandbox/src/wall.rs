@@ -1,0 +1,146 @@
+//! The wall of a run: which backend it is, and how a child is put behind it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use peers_sys::confine::{Filter, has_landlock};
+use peers_sys::spawn::{RawExit, Spawn, StubProgram, resolve_program};
+
+use crate::access::Access;
+use crate::backend::Backend;
+use crate::bwrap::{self, Roots};
+use crate::landlock;
+use crate::watched::run_watched;
+
+/// A live probe ends by itself within milliseconds.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// Puts children behind a wall.
+#[derive(Debug, Clone)]
+pub struct Wall {
+    kind: Kind,
+    filter: Filter,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    None,
+    Landlock,
+    Bwrap { bwrap: PathBuf, ours: PathBuf, roots: Roots },
+}
+
+/// What a wall is chosen from.
+#[derive(Debug, Clone)]
+pub struct Asked<'a> {
+    /// The backend that the operator names; absent: the best that holds.
+    pub backend: Option<Backend>,
+    /// The least tier.
+    pub require: u8,
+    /// How much the kernel refuses.
+    pub filter: Filter,
+    /// The stub, and our program under a name at which it can be bound.
+    pub stub: &'a StubProgram,
+    /// Our program under a name at which it can be bound.
+    pub program: &'a Path,
+    /// The search path in which bubblewrap is looked for.
+    pub search: &'a std::ffi::OsStr,
+    /// A file of ours that nobody behind a wall may see or change.
+    pub canary: &'a Path,
+}
+
+/// What became of a choice.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// The wall; absent where none reaches the tier that is asked for.
+    pub wall: Option<Wall>,
+    /// The backends that were tried before it, and why they do not hold here.
+    pub missing: Vec<(Backend, String)>,
+}
+
+impl Wall {
+    /// No wall.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { kind: Kind::None, filter: Filter::Usual }
+    }
+
+    /// Tries the backends, the best first, with a live child each.
+    #[must_use]
+    pub fn choose(asked: &Asked<'_>) -> Chosen {
+        let mut missing = Vec::new();
+        for backend in Backend::ALL {
+            if asked.backend.is_some_and(|named| named != backend) || backend.tier() < asked.require {
+                continue;
+            }
+            match Self::try_out(backend, asked) {
+                Ok(wall) => return Chosen { wall: Some(wall), missing },
+                Err(why) => missing.push((backend, why)),
+            }
+        }
+        Chosen { wall: None, missing }
+    }
+
+    fn try_out(backend: Backend, asked: &Asked<'_>) -> Result<Self, String> {
+        let kind = match backend {
+            Backend::None => return Ok(Self { kind: Kind::None, filter: asked.filter }),
+            Backend::Landlock if has_landlock() => Kind::Landlock,
+            Backend::Landlock => {
+                let why = "this kernel has no Landlock of version 4 (Linux 6.7), or not among what `/sys/kernel/security/lsm` names";
+                return Err(why.to_owned());
+            }
+            Backend::Bwrap => {
+                let found = resolve_program("bwrap".as_ref(), Some(asked.search), Path::new("/"));
+                let bwrap = found.map_err(|_| {
+                    "bubblewrap is not installed: `apt install bubblewrap`, `dnf install bubblewrap`"
+                        .to_owned()
+                })?;
+                Kind::Bwrap { bwrap, ours: asked.program.to_owned(), roots: Roots::look() }
+            }
+        };
+        let wall = Self { kind, filter: asked.filter };
+        wall.probe(asked).map(|()| wall)
+    }
+
+    /// A child behind the wall says whether it sees what it must not.
+    fn probe(&self, asked: &Asked<'_>) -> Result<(), String> {
+        const LOOK: &str = "(: < \"$1\") 2>/dev/null && exit 81; (: >> \"$1\") 2>/dev/null && exit 82; \
+            (: > \"$2\") 2>/dev/null && exit 83; exit 80";
+        let mut spawn = Spawn::new(asked.stub.clone(), "/bin/sh", "/");
+        spawn.args = ["-c", LOOK, "probe"].map(Into::into).into();
+        spawn.args.extend([asked.canary.into(), format!("/usr/.peers-{}", std::process::id()).into()]);
+        let spawn = self.put_up(spawn, &Access { network: crate::Network::None, ..Access::default() });
+        let ran = run_watched(&spawn, PROBE).map_err(|error| error.to_string())?;
+        match ran.exit {
+            Some(RawExit::Code(80)) => Ok(()),
+            Some(RawExit::Code(81)) => Err("a file outside was read in a trial".to_owned()),
+            Some(RawExit::Code(82 | 83)) => Err("a file outside was written in a trial".to_owned()),
+            _ => {
+                let said = String::from_utf8_lossy(&ran.stderr.bytes);
+                let said = peers_sys::term::line(said.lines().next().unwrap_or_default(), 200);
+                Err(format!("a trial failed: {said}"))
+            }
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match self.kind {
+            Kind::None => Backend::None,
+            Kind::Landlock => Backend::Landlock,
+            Kind::Bwrap { .. } => Backend::Bwrap,
+        }
+    }
+
+    /// The child, behind the wall.
+    #[must_use]
+    pub fn put_up(&self, spawn: Spawn, access: &Access) -> Spawn {
+        match &self.kind {
+            Kind::None => spawn,
+            Kind::Landlock => landlock::put_up(spawn, access, self.filter),
+            Kind::Bwrap { bwrap, ours, roots } => {
+                bwrap::put_up(spawn, access, (bwrap, ours), (roots, self.filter))
+            }
+        }
+    }
+}

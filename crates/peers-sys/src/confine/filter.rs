@@ -1,0 +1,166 @@
+//! Calls of the kernel, by seccomp.
+//!
+//! Everything is allowed but what is listed: programs of a project are of all kinds. What is refused says
+//! `EPERM`, as it would to a plain user. A program of another architecture is killed, since its calls have other
+//! numbers.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use nix::libc;
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+
+use super::Filter;
+
+/// What only debuggers, drivers and administrators do, and what has let programs out of sandboxes before.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_adjtimex,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_nfsservctl,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_umount2,
+    libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_ioperm, libc::SYS_iopl];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[];
+
+/// Namespaces of every kind.
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Sockets that speak to the hardware or to the hypervisor.
+const FAMILIES: [libc::c_int; 3] = [libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG];
+
+/// Of `linux/tty.h`.
+const TIOCSTI: u64 = 0x5412;
+/// The same.
+const TIOCLINUX: u64 = 0x541c;
+
+/// `SOCK_RAW`, with the flags that a caller may add taken off.
+const KIND: u64 = 0xf;
+
+pub(super) fn apply(kind: Filter) -> Result<(), io::Error> {
+    let refused = program(&eperm(kind), libc::EPERM);
+    seccompiler::apply_filter(&refused.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    if kind == Filter::Strict {
+        // Its flags lie in memory, where no filter looks; callers fall back to `clone`.
+        let absent = program(&[(libc::SYS_clone3, Vec::new())], libc::ENOSYS);
+        seccompiler::apply_filter(&absent.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// A call of the kernel, and the conditions under which it is refused: any of them, or none.
+type Refused = (libc::c_long, Vec<Vec<Condition>>);
+
+/// An argument, by its place, the bits of it that count, and how it compares.
+struct Condition(u8, SeccompCmpOp, u64);
+
+fn eperm(kind: Filter) -> Vec<Refused> {
+    let mut all: Vec<Refused> = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let equal = |at, value: u64| vec![Condition(at, SeccompCmpOp::Eq, value)];
+    // Typing for whoever sits at the terminal.
+    all.push((libc::SYS_ioctl, vec![equal(1, TIOCSTI), equal(1, TIOCLINUX)]));
+    all.push((
+        libc::SYS_personality,
+        vec![vec![Condition(0, SeccompCmpOp::Ne, 0), Condition(0, SeccompCmpOp::Ne, 0xffff_ffff)]],
+    ));
+    let mut sockets: Vec<_> = FAMILIES.map(|family| equal(0, family.unsigned_abs().into())).into();
+    sockets.push(vec![Condition(1, SeccompCmpOp::MaskedEq(KIND), libc::SOCK_RAW.unsigned_abs().into())]);
+    all.push((libc::SYS_socket, sockets));
+    if kind == Filter::Strict {
+        let any = || {
+            NAMESPACES.map(|flag| {
+                let flag = u64::from(flag.unsigned_abs());
+                vec![Condition(0, SeccompCmpOp::MaskedEq(flag), flag)]
+            })
+        };
+        all.push((libc::SYS_unshare, any().into()));
+        all.push((libc::SYS_clone, any().into()));
+    }
+    all
+}
+
+fn program(refused: &[Refused], errno: libc::c_int) -> Result<BpfProgram, BackendError> {
+    let mut rules = BTreeMap::new();
+    for (call, any) in refused {
+        let of = |all: &Vec<Condition>| {
+            let one = |Condition(at, how, value): &Condition| {
+                SeccompCondition::new(*at, SeccompCmpArgLen::Dword, how.clone(), *value)
+            };
+            SeccompRule::new(all.iter().map(one).collect::<Result<_, _>>()?)
+        };
+        rules.insert(*call, any.iter().map(of).collect::<Result<Vec<_>, BackendError>>()?);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno.unsigned_abs()), arch)?;
+    filter.try_into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_filters_are_programs_that_the_kernel_takes() {
+        for kind in [Filter::Usual, Filter::Strict] {
+            let built = program(&eperm(kind), libc::EPERM).unwrap();
+            // BPF_MAXINSNS
+            assert!(!built.is_empty() && built.len() <= 4096, "{kind:?}: {}", built.len());
+        }
+    }
+}
