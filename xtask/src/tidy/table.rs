@@ -73,7 +73,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("serde-saphyr", &["peers-sys"]),
     ("granit-parser", &["peers-sys"]),
     ("git2", &["peers-git"]),
-    ("tokio", &["peers-run", "peers-acts"]),
+    ("tokio", &["peers-run", "peers-acts", "peers-proxy"]),
     ("tree-sitter", &["peers-code"]),
     ("clap", &["peers-cli", "peers-console", "peers-ctl"]),
     ("anyhow", &["xtask"]),
@@ -136,6 +136,13 @@ pub(crate) const TABLE: &[Row] = &[
         uses: &["peers-model", "peers-sys"],
         third_party: ThirdParty::Never(&["git2", "tokio"]),
         may: &[Ambient],
+    },
+    Row {
+        name: "peers-proxy",
+        ring: Ring::Product(4),
+        uses: &["peers-model", "peers-sys"],
+        third_party: ThirdParty::Never(&["git2", "clap", "ratatui"]),
+        may: ALL,
     },
     Row {
         name: "peers-modes",

@@ -1,0 +1,8 @@
+//! The two ways out of a sandbox: [`egress`], a proxy of connections to hosts on a list, and [`auth`], a proxy of
+//! requests to the services of models that adds the credential, which no sandbox holds.
+//!
+//! Both listen on unix sockets outside of the sandbox, one socket per peer. [`relay`] runs inside and leads there.
+
+pub mod auth;
+pub mod egress;
+pub mod relay;
