@@ -51,3 +51,4 @@ mod plan;
 mod samples;
 mod scenarios;
 mod support;
+mod walls;

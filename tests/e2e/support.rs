@@ -130,8 +130,12 @@ impl World {
     /// Nothing but a home and an empty directory `repo`.
     pub(crate) fn bare() -> Self {
         let tmp = tempfile::tempdir().unwrap();
+        let config = tmp.path().join("home/config/peers");
+        std::fs::create_dir_all(&config).unwrap();
+        // What a wall holds has tests of its own; here scripts do what no wall would let them.
+        std::fs::write(config.join("sandbox.yaml"), "backend: none\nrequire: 0\n").unwrap();
         for dir in ["home", "repo", "scripts"] {
-            std::fs::create_dir(tmp.path().join(dir)).unwrap();
+            std::fs::create_dir_all(tmp.path().join(dir)).unwrap();
         }
         Self { tmp }
     }

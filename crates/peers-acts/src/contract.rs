@@ -10,6 +10,7 @@ use peers_git::{ControlDir, PeerRepo, SyntheticGit};
 use peers_model::config::Config;
 use peers_model::goal::{Course, GateRun, Goal, GoalKind, HardGoal};
 use peers_model::record::Digests;
+use peers_model::request::AskedWall;
 use peers_model::verdict::{Judged, Place as Where, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, TickNo, Timestamp, exit};
 use peers_place::Place;
@@ -83,7 +84,7 @@ impl Ground {
         hard.timeout_s = u32::try_from(script.timeout.as_secs()).ok();
         let goal =
             Goal { id: id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Hard(hard) };
-        let bench = Bench::new(place, env, &alone(config.clone(), goal))?;
+        let bench = Bench::new(place, env, &alone(config.clone(), goal), AskedWall::default())?;
         let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
         let path = bench.scratch().join("control.git");
         let mut control = ControlDir::open_or_create(&path, boot::git_program(env)?)?;

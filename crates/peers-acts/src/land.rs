@@ -14,6 +14,7 @@ use peers_git::{ControlDir, GitError, MergeStyle, Merged, PeerRepo, RepoError};
 use peers_model::command::Step;
 use peers_model::goal::TreeChoice;
 use peers_model::record::{OperatorOp, OperatorRecord, Record};
+use peers_model::request::AskedWall;
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, RunId, RunRequest, TreeId, exit};
 use peers_place::{Place, is_gone, remade};
@@ -240,7 +241,7 @@ pub fn land(
     options: &LandOptions,
     show: Show,
 ) -> Result<Landing, BootError> {
-    let bench = Bench::new(place, env, loaded)?;
+    let bench = Bench::new(place, env, loaded, AskedWall::default())?;
     let mut ground = Ground::take(place, env, "land")?;
     let finished = match ground.take_up()? {
         Found::Moved(moving, blocked) if complete(&mut ground, &moving)? => Some((moving, blocked)),

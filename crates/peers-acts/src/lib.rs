@@ -10,5 +10,6 @@ pub mod land;
 pub mod mutants;
 pub mod oneshot;
 pub mod preview;
+pub mod sandbox;
 mod scratch;
 pub mod tools;

@@ -12,6 +12,7 @@ use peers_git::{ControlDir, DirtyStatus, PeerRepo, SyntheticGit};
 use peers_model::command::Step;
 use peers_model::goal::{GateRun, GoalKind};
 use peers_model::record::Record;
+use peers_model::request::AskedWall;
 use peers_model::verdict::{Judged, Place as Where, TreeKey, Verdict};
 use peers_model::{CommitId, GoalId, Mono, TickNo, Timestamp, TreeId, exit};
 use peers_place::Place;
@@ -146,7 +147,7 @@ pub fn test(
 ) -> Result<Tested, BootError> {
     let (at, from) = (clock::now(), clock::mono());
     let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
-    let bench = Bench::new(place, env, loaded)?;
+    let bench = Bench::new(place, env, loaded, AskedWall::default())?;
     bench.ask_anew();
     let head = repo.facts().head().map_err(Finding::from)?.commit;
     let mut control =

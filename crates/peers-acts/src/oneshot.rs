@@ -8,7 +8,6 @@ mod live;
 mod shallow;
 
 use std::cell::RefCell;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -20,29 +19,29 @@ use peers_git::{ControlDir, GitError, PeerRepo, SyntheticGit};
 use peers_model::check;
 use peers_model::goal::{GateRun, Goal, GoalKind, TreeChoice};
 use peers_model::record::Digests;
+use peers_model::request::AskedWall;
 use peers_model::verdict::{Judged, Place as Where, TreeKey};
 use peers_model::{CommitId, GoalId, TickNo, Timestamp, TreeId, exit};
 use peers_place::{Holder, Place};
 use peers_run::boot::{self, BootError, Finding, Loaded};
 use peers_run::cache;
 use peers_run::drive;
-use peers_run::env::{OperatorEnv, Vars};
+use peers_run::env::{Policy, Vars};
 use peers_run::guard::ToolHomes;
 use peers_run::inputs::Signals;
 use peers_run::outward::{self, Operators};
 use peers_run::perform::{after, in_order_of_need, one_more};
 use peers_run::ports::{GateJob, Round};
 use peers_run::procs::{
-    Book, Cancel, Extra, ExtraResult, ModeFiles, Progress, Site, SiteSpec, reap_run, run_extra, run_gates,
-    surroundings,
+    Book, Cancel, Extra, ExtraResult, ModeFiles, Progress, Role, Site, SiteSpec, behind, reap_run, run_extra,
+    run_gates, surroundings,
 };
 use peers_run::pulse;
-use peers_sandbox::{ExecSpec, Sandbox as _, Unconfined};
+use peers_sandbox::run_watched;
 use peers_store::verdicts::Verdicts;
 use peers_sys::clock;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
-use peers_sys::spawn::StubProgram;
 use tokio::sync::watch;
 
 use crate::scratch::Scratch;
@@ -96,6 +95,8 @@ pub struct VerifyOptions {
     pub pristine: bool,
     /// No kept answer is taken.
     pub fresh: bool,
+    /// The wall that gates are behind.
+    pub wall: AskedWall,
 }
 
 /// What came of it.
@@ -151,7 +152,7 @@ pub fn verify(
     if let Some(limit) = loaded.config.verify.timeout_s {
         loaded.config.goals.timeout_s = limit;
     }
-    let bench = Bench::new(place, env, &loaded)?;
+    let bench = Bench::new(place, env, &loaded, options.wall)?;
     if options.fresh {
         bench.site.ask_anew();
     }
@@ -269,14 +270,19 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Makes it ready; nothing runs yet.
-    pub(crate) fn new(place: &Place, env: &Env, loaded: &Loaded) -> Result<Self, BootError> {
+    pub(crate) fn new(
+        place: &Place,
+        env: &Env,
+        loaded: &Loaded,
+        asked: AskedWall,
+    ) -> Result<Self, BootError> {
         if let Some(damaged) = &loaded.damaged {
             return Err(damaged.clone().into());
         }
         if let Some(changed) = loaded.refused_change() {
             return Err(changed.into());
         }
-        let chosen = OperatorEnv::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let chosen = Policy::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         // Without a store nothing was accepted that has files.
@@ -292,7 +298,8 @@ impl Bench {
         }
         // Without a store nothing was kept.
         let verdicts = place.open_view_disk().map(|mut disk| Verdicts::read(&mut disk)).unwrap_or_default();
-        let site = Site::new(SiteSpec { verdicts, ..scratch.site(place, env, chosen)? });
+        let site =
+            Site::new(SiteSpec { verdicts, ..scratch.site(place, env, (chosen, asked), &loaded.config)? });
         let homes = ToolHomes::look(site.tool_settings());
         Ok(Self {
             scratch,
@@ -332,24 +339,22 @@ impl Bench {
         Ok(dir)
     }
 
-    /// Runs a command in a checkout, with the surroundings of a gate and `more`.
+    /// Runs a command in a checkout, with the surroundings of a gate and `more`; it may write in `written` too.
     pub(crate) fn tool(
         &self,
-        dir: &std::path::Path,
+        (dir, written): (&std::path::Path, Option<&std::path::Path>),
         cmd: &str,
         more: Vars,
         limit: Duration,
     ) -> Result<peers_sandbox::Ran, BootError> {
         let bug = |what: String| Finding::plain(exit::BUG, what);
-        let (mut env, _home) =
+        let (mut env, home) =
             surroundings(&self.site, &self.book, TickNo(0), (dir, "gitconfig-tool")).map_err(bug)?;
         env.extend(more);
-        let argv = ["/bin/sh", "-c", cmd].map(OsString::from).to_vec();
-        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
-        let spec = ExecSpec { argv, cwd: dir.to_owned(), env, limit };
+        let spawn = behind(&self.site, home.ground(dir, written), cmd, env, Role::Gate);
         let (tell, told) = channel();
         // The kernel ends the program with this thread, which lasts as long as it, or as this process.
-        thread::spawn(move || tell.send(Unconfined::new(stub).run(&spec)));
+        thread::spawn(move || tell.send(run_watched(&spawn, limit)));
         let patience = limit.saturating_add(ENDING);
         let ran = drive::unless_interrupted(patience, || told.try_recv().ok());
         reap_run(self.scratch.run_id());

@@ -16,6 +16,7 @@ use peers_core::prompt::Prompt;
 use peers_core::state::State;
 use peers_core::turns::{self, Choice};
 use peers_git::{ControlDir, PeerRepo};
+use peers_model::Backend;
 use peers_model::goal::{Goal, GoalKind};
 use peers_model::outcome::Usage;
 use peers_model::record::Record;
@@ -129,7 +130,7 @@ pub fn next_prompt(
     // What comes after a trial is what is asked for.
     let request = RunRequest { anyway: true, ..RunRequest::default() };
     let options = RunOptions { request, ..RunOptions::default() };
-    let mut cfg = boot::configured(loaded, &options, &run_id);
+    let mut cfg = boot::configured(loaded, &options, &run_id, Backend::None);
     let now = clock::now();
     if running.is_some() {
         // A loop goes by what was accepted when it began, or since.

@@ -1,17 +1,26 @@
 //! A private directory of a command outside of a loop, in the cache.
 
-use peers_model::{RunId, exit};
+use std::path::PathBuf;
+
+use peers_git::PeerRepo;
+use peers_model::config::Config;
+use peers_model::request::AskedWall;
+use peers_model::{Backend, RunId, exit};
 use peers_place::Place;
+use peers_run::boot::walls::{self, Found, Ours};
 use peers_run::boot::{self, BootError, Finding};
 use peers_run::cache;
-use peers_run::env::OperatorEnv;
-use peers_run::procs::SiteSpec;
+use peers_run::env::Policy;
+use peers_run::procs::{SiteSpec, WALL};
 use peers_store::verdicts::Verdicts;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
 use peers_sys::lock::FileLock;
 use peers_sys::spawn::StubProgram;
+
+/// A file that nobody behind a wall sees.
+const CANARY: &str = "canary";
 
 /// A private directory, removed with the value.
 pub(crate) struct Scratch {
@@ -36,9 +45,24 @@ impl Scratch {
     }
 
     /// What children of this command are started with and by, in the work tree of this place.
-    pub(crate) fn site(&self, place: &Place, env: &Env, chosen: OperatorEnv) -> Result<SiteSpec, Finding> {
-        let bug = |what: String| Finding::plain(exit::BUG, what);
-        let stub = StubProgram::this_program().map_err(|e| bug(e.to_string()))?;
+    ///
+    /// # Errors
+    /// A [`Finding`], also where no wall holds that is asked for.
+    pub(crate) fn site(
+        &self,
+        place: &Place,
+        env: &Env,
+        (chosen, asked): (Policy, AskedWall),
+        config: &Config,
+    ) -> Result<SiteSpec, BootError> {
+        let (stub, bin) = ours()?;
+        let wall = self.wall(env, &chosen, asked)?.wall;
+        let repo = PeerRepo::open(place.work_dir()).ok();
+        let own = self.dir.path().join("control.git/objects");
+        let objects = repo
+            .iter()
+            .map(|repo| repo.common_dir().join("objects"))
+            .chain([own, place.control_git_path().join("objects")]);
         Ok(SiteSpec {
             run_id: self.run_id.clone(),
             project: place.id().clone(),
@@ -47,13 +71,31 @@ impl Scratch {
             scratch: self.dir.try_clone()?,
             program: stub.path().to_owned(),
             stub,
-            bin: peers_sys::env::running_exe().map_err(|e| bug(e.to_string()))?,
+            bin: if wall.backend() == Backend::None { running_exe()? } else { bin },
+            git: repo.iter().flat_map(|repo| walls::outside_of(place.work_dir(), repo)).collect(),
+            objects: objects.collect(),
+            packages: walls::packages(&wall, config, &self.cache)?,
+            wall,
             operator: env.clone(),
             chosen,
             subreaper: peers_sys::reap::become_subreaper().is_ok(),
             verdicts: Verdicts::default(),
             setup_pause: None,
         })
+    }
+
+    /// The wall that is asked for, or the best one that holds.
+    ///
+    /// # Errors
+    /// A [`Finding`], also where none holds.
+    pub(crate) fn wall(&self, env: &Env, chosen: &Policy, asked: AskedWall) -> Result<Found, BootError> {
+        let (stub, bin) = ours()?;
+        self.dir.publish_unsynced(CANARY, b"")?;
+        let canary = self.dir.path().join(CANARY);
+        // A check of a run is put behind the wall of that run.
+        let of_run = env.text(WALL).and_then(Backend::named);
+        let asked = AskedWall { backend: asked.backend.or(of_run), ..asked };
+        Ok(walls::find(chosen, asked, 0, env, Ours { stub: &stub, bin: &bin, canary: &canary })?)
     }
 
     /// The cache that it lies in.
@@ -75,6 +117,16 @@ impl Scratch {
     pub(crate) fn run_id(&self) -> &RunId {
         &self.run_id
     }
+}
+
+fn running_exe() -> Result<PathBuf, Finding> {
+    peers_sys::env::running_exe().map_err(|error| Finding::plain(exit::BUG, error.to_string()))
+}
+
+/// What becomes a child, and this program under a name at which it can be bound.
+fn ours() -> Result<(StubProgram, PathBuf), Finding> {
+    let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
+    Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?))
 }
 
 impl Drop for Scratch {

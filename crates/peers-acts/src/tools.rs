@@ -70,10 +70,18 @@ pub fn run(place: &Place, env: &Env, config: &Config, tool: &Tool<'_>) -> Result
             dir.remove_tree(&name).map_err(fail)?;
             (dir, name)
         }
-        None => (SafeDir::open_shared(ground.bench.scratch()).map_err(fail)?, NAME.into()),
+        None => {
+            let scratch = SafeDir::open_shared(ground.bench.scratch());
+            (scratch.and_then(|scratch| scratch.create_subdir(NAME)).map_err(fail)?, NAME.into())
+        }
     };
     let report = dir.path().join(&name);
-    let ran = ground.bench.tool(&ground.dir, tool.cmd, vec![(REPORT.into(), report.into())], tool.limit)?;
+    let ran = ground.bench.tool(
+        (&ground.dir, Some(dir.path())),
+        tool.cmd,
+        vec![(REPORT.into(), report.into())],
+        tool.limit,
+    )?;
     let report = match dir.read(&name, CAP) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.is_not_found() => None,

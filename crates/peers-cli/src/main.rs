@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == peers_sys::stub::ENTRY) {
         return peers_sys::stub::main(args);
     }
+    if first.as_ref().is_some_and(|first| first == peers_sys::stub::ENTER) {
+        return peers_sys::stub::enter(args);
+    }
     if first.as_ref().is_some_and(|first| first == peers_run::measure::ENTRY) {
         return peers_run::measure::main(std::io::stdin().lock(), std::io::stdout().lock());
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use peers_model::Usd;
-use peers_model::request::{RunRequest, Worktree};
+use peers_model::request::{AskedWall, RunRequest, Worktree};
+use peers_model::{Backend, Usd};
 
 /// What the loop is asked for: `peers run` runs it, `peers-ctl start` hands it over.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -40,6 +40,37 @@ pub struct RunArgs {
     /// Complete without the adversarial turn
     #[arg(long)]
     without_post_convergence_skeptic: bool,
+    #[command(flatten)]
+    wall: WallArgs,
+}
+
+/// How agents and gates are confined.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct WallArgs {
+    /// Confine agents and gates by BACKEND: bwrap, landlock or none
+    ///
+    /// Without it, by `backend` in your sandbox.yaml, else by the best one that holds on this machine: each is tried
+    /// with a live process. `none` needs `--i-know` where a run is unattended.
+    #[arg(long, value_name = "BACKEND", value_parser = backend, verbatim_doc_comment)]
+    sandbox: Option<Backend>,
+    /// Refuse to start below this tier: 0 none, 1 landlock, 2 bwrap
+    #[arg(long, value_name = "TIER", value_parser = clap::value_parser!(u8).range(0..=2))]
+    require: Option<u8>,
+    /// With `--sandbox none`: agents and gates may do all that you may, and I know that
+    #[arg(long)]
+    i_know: bool,
+}
+
+impl WallArgs {
+    /// What they ask for.
+    #[must_use]
+    pub fn asked(self) -> AskedWall {
+        AskedWall { backend: self.sandbox, require: self.require, i_know: self.i_know }
+    }
+}
+
+fn backend(word: &str) -> Result<Backend, String> {
+    Backend::named(word).ok_or_else(|| "it is one of bwrap, landlock, none".to_owned())
 }
 
 impl RunArgs {
@@ -56,6 +87,7 @@ impl RunArgs {
             without_recon,
             no_codemap,
             without_post_convergence_skeptic,
+            wall,
         } = self;
         // The loop may begin in another directory than whoever typed this.
         let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
@@ -76,6 +108,7 @@ impl RunArgs {
             checkpoint: *checkpoint,
             no_recon: *without_recon,
             no_codemap: *no_codemap,
+            wall: wall.asked(),
         }
     }
 }

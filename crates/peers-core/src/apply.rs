@@ -229,6 +229,7 @@ impl State {
             started_at: ts,
             ticks: 0,
             base: started.head.clone(),
+            sandbox: started.sandbox.clone(),
             ended: false,
         });
     }

@@ -138,6 +138,9 @@ pub struct RunInfo {
     pub ticks: u64,
     /// HEAD when it began.
     pub base: CommitId,
+    /// The backend that confines agents and gates.
+    #[serde(default)]
+    pub sandbox: String,
     /// It ended.
     pub ended: bool,
 }

@@ -15,8 +15,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     // The start of every child passes through here: nothing may come before it.
-    if args.nth(1).is_some_and(|first| first == peers_sys::stub::ENTRY) {
+    let first = args.nth(1);
+    if first.as_ref().is_some_and(|first| first == peers_sys::stub::ENTRY) {
         return peers_sys::stub::main(args);
+    }
+    if first.is_some_and(|first| first == peers_sys::stub::ENTER) {
+        return peers_sys::stub::enter(args);
     }
     cli::completions::answer();
     cli::main()

@@ -3,6 +3,7 @@
 //! Ring 0. Nothing here decides anything, reads a clock, touches a file or knows a crate of ours.
 //! Start reading at [`record`] (what the journal holds) and [`config`] (what an operator writes).
 
+mod backend;
 pub mod bug;
 pub mod check;
 pub mod claim;
@@ -27,6 +28,7 @@ pub mod trailer;
 pub mod verdict;
 pub mod weakening;
 
+pub use backend::Backend;
 pub use ids::{BugId, CommitId, GateId, GoalId, InvalidId, PeerName, ProjectId, RunId, TickNo, TreeId};
 pub use money::{Tokens, Usd};
 pub use request::RunRequest;

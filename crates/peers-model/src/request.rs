@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Timestamp, Usd};
+use crate::{Backend, Timestamp, Usd};
 
 /// What the operator asks of `peers run`. `peers-ctl start` hands it to the loop as JSON, and keeps it in its registry
 /// for `restart`; the loop keeps it in the record of its run.
@@ -46,6 +46,24 @@ pub struct RunRequest {
     /// Do not write `.peers/CODEMAP.yaml` and `.peers/codemap.md`.
     #[serde(skip_serializing_if = "is_off")]
     pub no_codemap: bool,
+    /// The wall around agents and gates.
+    #[serde(skip_serializing_if = "AskedWall::is_nothing")]
+    pub wall: AskedWall,
+}
+
+/// The wall that the operator asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AskedWall {
+    /// Which; absent: the one of `sandbox.yaml`, else the best one that holds on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
+    /// The least tier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub require: Option<u8>,
+    /// The operator knows what a start without a wall gives up.
+    #[serde(skip_serializing_if = "is_off")]
+    pub i_know: bool,
 }
 
 /// Where a linked worktree is made.
@@ -56,6 +74,12 @@ pub enum Worktree {
     Default,
     /// There.
     At(String),
+}
+
+impl AskedWall {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -86,6 +110,7 @@ impl RunRequest {
             checkpoint,
             no_recon,
             no_codemap,
+            wall: AskedWall { backend, require, i_know },
         } = self;
         let worktree = worktree.as_ref().map(|worktree| match worktree {
             Worktree::Default => "--worktree".to_owned(),
@@ -104,6 +129,9 @@ impl RunRequest {
             flag(checkpoint, "--checkpoint"),
             flag(no_recon, "--without-recon"),
             flag(no_codemap, "--no-codemap"),
+            backend.map(|backend| format!("--sandbox={backend}")),
+            require.map(|tier| format!("--require={tier}")),
+            flag(i_know, "--i-know"),
         ];
         std::iter::once("run".to_owned()).chain(words.into_iter().flatten()).collect()
     }
@@ -128,6 +156,7 @@ mod tests {
             checkpoint: true,
             no_recon: true,
             no_codemap: true,
+            wall: AskedWall { backend: Some(Backend::Landlock), require: Some(1), i_know: true },
         };
         let text = serde_json::to_string(&asked).unwrap();
         assert_eq!(serde_json::from_str::<RunRequest>(&text).unwrap(), asked);

@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(first) if first == peers_sys::stub::ENTRY => peers_sys::stub::main(args),
+        Some(first) if first == peers_sys::stub::ENTER => peers_sys::stub::enter(args),
         Some(first) if first == peers_acp::ENTRY => peers_acp::main(args),
         Some(first) if first == peers_run::measure::ENTRY => {
             peers_run::measure::main(std::io::stdin(), std::io::stdout())

@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use peers_core::lint::{self, Program};
 use peers_model::goal::HardGoal;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo};
+use peers_sandbox::places_of_programs;
 use peers_sys::env::Env;
 use peers_sys::{reap, term};
 use peers_tools::{CommandPlan, LoginEnv};
 
-pub use policy::{OperatorEnv, PolicyError};
+pub use policy::{Net, Part, Policy, PolicyError};
 
 /// Name and value, for `peers_sys::spawn`.
 pub type Vars = Vec<(OsString, OsString)>;
@@ -63,6 +64,25 @@ const TOOLCHAIN: [(&str, Option<&str>); 8] = [
     ("npm_config_cache", Some(".npm")),
 ];
 
+/// Of Cargo's home directory, what is no credential.
+const OF_CARGO: [&str; 11] = [
+    "bin",
+    "config",
+    "config.toml",
+    "env",
+    "git",
+    "registry",
+    ".crates.toml",
+    ".crates2.json",
+    ".global-cache",
+    ".package-cache",
+    ".package-cache-mutate",
+];
+
+/// Where packages are kept that `setup` fetches: the variable, and the directory below that of the project.
+pub(crate) const PACKAGES: [(&str, &str); 3] =
+    [("CARGO_HOME", "cargo"), ("GOMODCACHE", "go"), ("npm_config_cache", "npm")];
+
 /// Settings in them that decide what runs in a gate.
 const SETTINGS: [(&str, &[&str]); 4] = [
     ("CARGO_HOME", &["config.toml", "config"]),
@@ -92,6 +112,8 @@ pub struct Host {
     left_out: Vec<(PathBuf, PathBuf)>,
     home: Option<PathBuf>,
     toolchain: Vec<(&'static str, PathBuf)>,
+    /// Where packages are kept for checkouts of ours.
+    packages: Option<PathBuf>,
 }
 
 /// A directory on the operator's `PATH` that gates do not get.
@@ -174,7 +196,15 @@ impl Host {
                 toolchain.push((name, dir));
             }
         }
-        Self { operator: operator.clone(), repo: repo.to_owned(), path, left_out, home, toolchain }
+        Self {
+            operator: operator.clone(),
+            repo: repo.to_owned(),
+            path,
+            left_out,
+            home,
+            toolchain,
+            packages: None,
+        }
     }
 
     /// The search path of gates and hooks.
@@ -227,6 +257,40 @@ impl Host {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// What children read and execute besides what the system has: the places of the programs on their search path,
+    /// and tool chains. Of Cargo's home directory not the tokens of registries.
+    #[must_use]
+    pub fn places(&self) -> Vec<PathBuf> {
+        let home_of_cargo = |dir: &Path| {
+            let known = self.toolchain.iter().filter(|(name, _)| *name == "CARGO_HOME").map(|(_, dir)| dir);
+            known
+                .chain(&self.home.as_ref().map(|home| home.join(".cargo")))
+                .any(|cargo| dir.starts_with(cargo))
+        };
+        let search: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
+        let (of_cargo, others): (Vec<_>, Vec<_>) = search.into_iter().partition(|dir| home_of_cargo(dir));
+        let mut out = places_of_programs(&others, self.home.as_deref());
+        out.extend(of_cargo);
+        for (name, dir) in &self.toolchain {
+            match *name {
+                "CARGO_HOME" => out.extend(OF_CARGO.iter().map(|below| dir.join(below))),
+                _ => out.push(dir.clone()),
+            }
+        }
+        // Cargo looks upwards from where it works, too.
+        let above = self
+            .home
+            .iter()
+            .flat_map(|home| ["config", "config.toml"].map(|name| home.join(".cargo").join(name)));
+        out.extend(above);
+        out
+    }
+
+    /// Packages that `setup` fetches for checkouts of ours are kept there, and not where the operator keeps them.
+    pub fn keep_packages_in(&mut self, dir: &Path) {
+        self.packages = Some(dir.to_owned());
     }
 
     /// The operator's variable `name`.
@@ -314,13 +378,13 @@ pub struct PeerIdentity<'a> {
 #[must_use]
 pub fn of_peer(
     host: &Host,
-    chosen: &OperatorEnv,
+    chosen: &Policy,
     turn: Turn<'_>,
     peer: PeerIdentity<'_>,
     plan: &CommandPlan,
 ) -> Vars {
     let mut set = Builder::default();
-    host.chosen(&mut set, &chosen.peers);
+    host.chosen(&mut set, &chosen.peers.env);
     for (name, value) in host.operator.vars() {
         if name.to_str().is_some_and(|name| peer.login.passes(name) && !never_passes(name)) {
             set.put(name, value);
@@ -365,11 +429,17 @@ pub struct GateIdentity<'a> {
 
 /// The environment of a gate's command, which runs the project's own code.
 #[must_use]
-pub fn of_gate(host: &Host, chosen: &OperatorEnv, turn: Turn<'_>, gate: GateIdentity<'_>) -> Vars {
+pub fn of_gate(host: &Host, chosen: &Policy, turn: Turn<'_>, gate: GateIdentity<'_>) -> Vars {
     let mut set = Builder::default();
-    let names: Vec<String> = gate.wanted.iter().filter(|name| chosen.gates.contains(name)).cloned().collect();
+    let names: Vec<String> =
+        gate.wanted.iter().filter(|name| chosen.gates.env.contains(name)).cloned().collect();
     host.chosen(&mut set, &names);
     host.base(&mut set, Some(gate.home));
+    if let Some(packages) = host.packages.as_ref().filter(|_| gate.tree != host.repo) {
+        for (name, below) in PACKAGES {
+            set.put(name, packages.join(below));
+        }
+    }
     git(&mut set, turn.git_config);
     marker(&mut set, turn);
     about(&mut set, gate);
@@ -504,14 +574,14 @@ mod tests {
         RunId::new("0123456789abcdef").unwrap()
     }
 
-    fn peer(host: &Host, chosen: &OperatorEnv, plan: &CommandPlan) -> BTreeMap<String, String> {
+    fn peer(host: &Host, chosen: &Policy, plan: &CommandPlan) -> BTreeMap<String, String> {
         let (name, project) = (PeerName::new("claude").unwrap(), ProjectId::new("fedcba9876543210").unwrap());
         let login = LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] };
         let identity = PeerIdentity { name: &name, project: &project, login };
         text(of_peer(host, chosen, turn(&run()), identity, plan))
     }
 
-    fn gate(host: &Host, chosen: &OperatorEnv, wanted: &[&str]) -> BTreeMap<String, String> {
+    fn gate(host: &Host, chosen: &Policy, wanted: &[&str]) -> BTreeMap<String, String> {
         let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
         let goal = GoalId::new("tests-pass").unwrap();
         let identity = GateIdentity {
@@ -565,7 +635,8 @@ mod tests {
         let names: Vec<String> =
             SENTINELS.iter().filter(|n| **n != "SOMETHING_ELSE").map(|n| (*n).to_owned()).collect();
         // Even chosen by name, since whatever checks the file may be wrong one day.
-        let chosen = OperatorEnv { peers: names.clone(), gates: names };
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let chosen = Policy::passing(&names, &names);
         let wanted: Vec<&str> = SENTINELS.to_vec();
         for env in [peer(&host, &chosen, &CommandPlan::default()), gate(&host, &chosen, &wanted)] {
             let leaked: Vec<_> = env.iter().filter(|(_, value)| *value == "sentinel").collect();
@@ -577,7 +648,7 @@ mod tests {
     fn the_environment_of_a_peer_is_the_documented_one() {
         let host =
             host(&[("USER", "op"), ("LC_TIME", "de_DE.UTF-8"), ("TZ", "UTC"), ("OPENAI_API_KEY", "no")]);
-        let env = peer(&host, &OperatorEnv::default(), &CommandPlan::default());
+        let env = peer(&host, &Policy::default(), &CommandPlan::default());
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         let mut expected = vec![
             "PATH",
@@ -626,10 +697,10 @@ mod tests {
     #[test]
     fn a_peer_gets_the_login_of_its_own_tool_alone() {
         let host = host(&[("ANTHROPIC_API_KEY", "a"), ("CLAUDE_CONFIG_DIR", "/c"), ("OPENAI_API_KEY", "o")]);
-        let env = peer(&host, &OperatorEnv::default(), &CommandPlan::default());
+        let env = peer(&host, &Policy::default(), &CommandPlan::default());
         assert_eq!((env["ANTHROPIC_API_KEY"].as_str(), env["CLAUDE_CONFIG_DIR"].as_str()), ("a", "/c"));
         assert!(!env.contains_key("OPENAI_API_KEY"));
-        assert!(!gate(&host, &OperatorEnv::default(), &[]).contains_key("ANTHROPIC_API_KEY"));
+        assert!(!gate(&host, &Policy::default(), &[]).contains_key("ANTHROPIC_API_KEY"));
     }
 
     #[test]
@@ -640,7 +711,7 @@ mod tests {
             env_from: vec![("ANTHROPIC_AUTH_TOKEN".into(), "OPENROUTER_API_KEY".into())],
             ..CommandPlan::default()
         };
-        let env = peer(&host, &OperatorEnv::default(), &plan);
+        let env = peer(&host, &Policy::default(), &plan);
         assert_eq!((env["ANTHROPIC_API_KEY"].as_str(), env["ANTHROPIC_AUTH_TOKEN"].as_str()), ("", "r"));
         assert_eq!(env["PATH"], "/usr/bin:/bin");
     }
@@ -648,7 +719,7 @@ mod tests {
     #[test]
     fn a_gate_gets_a_variable_only_if_project_and_operator_both_name_it() {
         let host = host(&[("A", "1"), ("B", "2"), ("C", "3")]);
-        let chosen = OperatorEnv { peers: vec!["C".into()], gates: vec!["A".into(), "B".into()] };
+        let chosen = Policy::passing(&["C"], &["A", "B"]);
         let env = gate(&host, &chosen, &["B", "C"]);
         assert_eq!(["A", "B", "C"].map(|n| env.contains_key(n)), [false, true, false]);
         assert_eq!((env["HOME"].as_str(), env["PEERS_REPO"].as_str()), ("/scratch/home", "/tree"));
@@ -708,7 +779,7 @@ mod tests {
     fn a_toolchain_inside_the_repository_is_left_out() {
         let vars =
             [("CARGO_HOME", "/home/op/work/.cargo"), ("GOPATH", "relative"), ("JAVA_HOME", "/opt/java")];
-        let env = gate(&host(&vars), &OperatorEnv::default(), &[]);
+        let env = gate(&host(&vars), &Policy::default(), &[]);
         assert!(!env.contains_key("CARGO_HOME"));
         assert_eq!((env["GOPATH"].as_str(), env["JAVA_HOME"].as_str()), ("/home/op/go", "/opt/java"));
     }

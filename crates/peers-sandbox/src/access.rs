@@ -83,7 +83,8 @@ pub fn places_of_programs(search: &[PathBuf], home: Option<&Path>) -> Vec<PathBu
     let mut out: Vec<PathBuf> = Vec::new();
     for dir in search {
         let above = dir.parent().filter(|above| {
-            let named = dir.file_name().is_some_and(|name| name == "bin" || name == "sbin");
+            let named =
+                dir.file_name().is_some_and(|name| name == "bin" || name == "sbin" || name == "shims");
             let narrow = above.components().count() > 2 && !above.ends_with(".local");
             named && narrow && home.is_none_or(|home| !home.starts_with(above))
         });

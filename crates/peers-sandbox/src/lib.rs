@@ -5,7 +5,6 @@
 //! Start reading at [`Sandbox`].
 
 mod access;
-mod backend;
 mod bwrap;
 mod landlock;
 mod none;
@@ -14,8 +13,8 @@ mod wall;
 mod watched;
 
 pub use access::{Access, Network, SYSTEM, place_of_program, places_of_programs};
-pub use backend::Backend;
 pub use none::Unconfined;
+pub use peers_model::Backend;
 pub use port::{ExecError, ExecSpec, OUTPUT_CAP, Output, Ran, Sandbox};
 pub use wall::{Asked, Chosen, Wall};
 pub use watched::run_watched;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use peers_model::Backend;
 use peers_sys::confine::{Filter, has_landlock};
 use peers_sys::spawn::{RawExit, Spawn, StubProgram, resolve_program};
 
 use crate::access::Access;
-use crate::backend::Backend;
 use crate::bwrap::{self, Roots};
 use crate::landlock;
 use crate::watched::run_watched;

@@ -63,6 +63,8 @@ pub mod peers {
     pub const STATE: &str = "state.json";
     /// Mirror of the journal.
     pub const MIRROR: &str = "log/runs.jsonl";
+    /// All logs.
+    pub const LOG: &str = "log";
     /// Output of peers.
     pub const LOG_PEERS: &str = "log/peers";
     /// Prompts as sent.

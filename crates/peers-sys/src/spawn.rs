@@ -198,32 +198,9 @@ impl Spawn {
     /// # Errors
     /// [`SpawnError`]; no process is left behind.
     pub fn start(&self) -> Result<Child, SpawnError> {
-        let Self { stub, program, args, env, cwd, stdin, limits, confine, within } = self;
-        self.check_cwd()?;
-        let exec = resolve_program(program, self.path_variable(), cwd)?;
-        let stub_error =
-            |source| SpawnError::Stub { program: program.clone(), stub: stub.path().to_owned(), source };
-        let mut options = StubOptions {
-            mark: Mark::random().map_err(stub_error)?,
-            parent: Pid::of_self(),
-            limits: *limits,
-            confine: confine.clone(),
-            holds_signals: false,
-            exec,
-            argv0: program.clone(),
-            args: args.clone(),
-        };
-        if let Some(within) = within {
-            options = options.within(within);
-        }
-        let mut command = Command::new(stub.path());
+        let (mut command, mark) = self.command()?;
         command
-            .arg(ENTRY)
-            .args(options.to_args())
-            .env_clear()
-            .envs(env.iter().map(|(name, value)| (name, value)))
-            .current_dir(cwd)
-            .stdin(match stdin {
+            .stdin(match self.stdin {
                 Stdin::Null => Stdio::null(),
                 Stdin::Piped => Stdio::piped(),
             })
@@ -231,8 +208,44 @@ impl Spawn {
             .stderr(Stdio::piped());
         // No sweep may see the child before it is known to be ours.
         let mut live = live::lock();
-        let process = command.spawn().map_err(stub_error)?;
-        Child::adopt(process, options.mark, program, &mut live)
+        let process = command.spawn().map_err(|source| self.stub_error(source))?;
+        Child::adopt(process, mark, &self.program, &mut live)
+    }
+
+    /// Runs the child with our own standard streams, to its end.
+    ///
+    /// # Errors
+    /// Why it was not started.
+    pub fn run_here(&self) -> io::Result<std::process::ExitStatus> {
+        let (mut command, _) = self.command().map_err(io::Error::other)?;
+        command.status()
+    }
+
+    fn stub_error(&self, source: io::Error) -> SpawnError {
+        SpawnError::Stub { program: self.program.clone(), stub: self.stub.path().to_owned(), source }
+    }
+
+    /// The stub with all that it is told.
+    fn command(&self) -> Result<(Command, Mark), SpawnError> {
+        let Self { stub, program, args, env, cwd, stdin: _, limits, confine, within } = self;
+        self.check_cwd()?;
+        let mut options = StubOptions {
+            mark: Mark::random().map_err(|source| self.stub_error(source))?,
+            parent: Pid::of_self(),
+            limits: *limits,
+            confine: confine.clone(),
+            holds_signals: false,
+            exec: resolve_program(program, self.path_variable(), cwd)?,
+            argv0: program.clone(),
+            args: args.clone(),
+        };
+        if let Some(within) = within {
+            options = options.within(within);
+        }
+        let mut command = Command::new(stub.path());
+        let vars = env.iter().map(|(name, value)| (name, value));
+        command.arg(ENTRY).args(options.to_args()).env_clear().envs(vars).current_dir(cwd);
+        Ok((command, options.mark))
     }
 
     fn check_cwd(&self) -> Result<(), SpawnError> {

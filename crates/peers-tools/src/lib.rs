@@ -42,8 +42,8 @@ pub use registry::adapter;
 pub use reset::{brief, opens_at, reset_at};
 pub use signals::judge_text;
 pub use tool::{
-    Ask, CommandPlan, Decoder, ExitKind, LoginEnv, PlanError, PlanWarning, PromptMode, Tool, ToolKind,
-    ToolSpec,
+    Ask, CommandPlan, Decoder, ExitKind, LoginEnv, PlanError, PlanWarning, PromptMode, StatePlace, Tool,
+    ToolKind, ToolSpec,
 };
 
 #[cfg(test)]

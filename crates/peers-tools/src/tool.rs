@@ -253,6 +253,25 @@ impl LoginEnv {
     }
 }
 
+/// A place below the home directory in which a tool keeps its login, settings and sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatePlace {
+    /// Relative to the home directory.
+    pub below: &'static str,
+    /// A variable of the operator's that names another place.
+    pub variable: Option<&'static str>,
+}
+
+impl StatePlace {
+    pub(crate) const fn new(below: &'static str) -> Self {
+        Self { below, variable: None }
+    }
+
+    pub(crate) const fn named(below: &'static str, variable: &'static str) -> Self {
+        Self { below, variable: Some(variable) }
+    }
+}
+
 /// A stateless adapter for one agent program.
 pub trait Tool: Sync {
     /// Which tool this is; the generic adapter has an empty name.
@@ -277,6 +296,16 @@ pub trait Tool: Sync {
 
     /// The variables of the tool's own login.
     fn login_env(&self) -> LoginEnv;
+
+    /// Where the tool keeps its state. A place that ends in `.json` is a file.
+    fn state(&self) -> &'static [StatePlace] {
+        &[]
+    }
+
+    /// The same for what `argv` runs, for tools that are not one program.
+    fn state_for(&self, _argv: &[String]) -> &'static [StatePlace] {
+        self.state()
+    }
 
     /// The model that the command line of `spec` asks for: an argument of it, else the field `model`.
     /// `None`: it leaves the choice to the tool, or nobody here knows how to read it.

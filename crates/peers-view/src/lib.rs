@@ -77,7 +77,7 @@ pub use history::{
 };
 pub use info::{Info, info_json, info_text, keys};
 pub use json::terminal_safe;
-pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn};
+pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, wall_words};
 pub use loopview::{Alert, LoopView, Silence};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
 pub use page::Colour;

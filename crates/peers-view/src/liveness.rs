@@ -2,7 +2,7 @@
 
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
-use peers_model::{CommitId, PeerName, RunId, TickNo, Timestamp, exit};
+use peers_model::{Backend, CommitId, PeerName, RunId, TickNo, Timestamp, exit};
 use peers_store::runs::RunRecord;
 use serde::Serialize;
 
@@ -270,6 +270,22 @@ impl Confinement {
             Self::Unknown => "not known before the first run".to_owned(),
             Self::Unconfined => "unconfined: peers run without a sandbox".to_owned(),
             Self::Confined { backend, tier } => format!("{backend} (tier {tier})"),
+        }
+    }
+}
+
+/// What a backend means for the machine, one line.
+#[must_use]
+pub fn wall_words(backend: &str) -> String {
+    match Backend::named(backend) {
+        Some(Backend::Bwrap) => {
+            "sandbox bwrap: agents and gates see this repository, their own state and the programs of this machine; gates have no network".to_owned()
+        }
+        Some(Backend::Landlock) => {
+            "sandbox landlock: agents and gates write this repository and their own state alone; `.git`, `.peers/` and the network are open to them".to_owned()
+        }
+        Some(Backend::None) | None => {
+            "unconfined: agents and gates run as you, without a sandbox".to_owned()
         }
     }
 }

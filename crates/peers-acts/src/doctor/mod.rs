@@ -13,11 +13,13 @@ use std::rc::Rc;
 
 use peers_git::{Git, PeerRepo};
 use peers_model::command::Step;
+use peers_model::request::AskedWall;
 use peers_model::{PeerName, Timestamp, exit};
 use peers_place::{Holder, Place, PlaceError};
+use peers_run::boot::walls::Found;
 use peers_run::boot::{self, BootError, Examined, Finding, Loaded, Part};
 use peers_run::drive;
-use peers_run::env::{OperatorEnv, peer_email};
+use peers_run::env::{Policy, peer_email};
 use peers_run::procs::{Site, SiteSpec, tool_spec};
 use peers_store::{layout, store};
 use peers_sys::dir::SafeDir;
@@ -256,6 +258,21 @@ fn clock_check(last: Timestamp, now: Timestamp) -> Check {
     }
 }
 
+/// The wall that agents and gates are behind.
+fn sandbox(found: &Found) -> Check {
+    let backend = found.wall.backend();
+    let tier = backend.tier();
+    if found.better.is_empty() && tier > 0 {
+        return Check::ok("sandbox", format!("{backend} holds here (tier {tier})"));
+    }
+    let missing = found.better.join("; ");
+    Check::warning(
+        "sandbox",
+        format!("{backend} (tier {tier}); a better one does not hold here: {missing}"),
+        if tier == 0 { "a run asks for tier 1: install what is missing" } else { "install what is missing" },
+    )
+}
+
 /// What is asked of the programs of the peers.
 fn ask_peers(
     place: &Place,
@@ -264,7 +281,7 @@ fn ask_peers(
     scratch: &Scratch,
     (ask, report): (Ask, &mut Report),
 ) -> Result<(), BootError> {
-    let chosen = match OperatorEnv::load(env) {
+    let chosen = match Policy::load(env) {
         Ok(chosen) => chosen,
         Err(error) => {
             let fix = "correct it: docs/formats/sandbox.md has its form";
@@ -272,8 +289,16 @@ fn ask_peers(
             return Ok(());
         }
     };
-    let site = |repo: PathBuf| -> Result<Rc<Site>, Finding> {
-        Ok(Rc::new(Site::new(SiteSpec { repo, ..scratch.site(place, env, chosen.clone())? })))
+    match scratch.wall(env, &chosen, AskedWall::default()) {
+        Ok(found) => report.checks.push(sandbox(&found)),
+        Err(error) => {
+            report.checks.extend(error.findings.into_iter().map(|found| Check::found("sandbox", found)));
+            return Ok(());
+        }
+    }
+    let site = |repo: PathBuf| -> Result<Rc<Site>, BootError> {
+        let spec = scratch.site(place, env, (chosen.clone(), AskedWall::default()), &loaded.config)?;
+        Ok(Rc::new(Site::new(SiteSpec { repo, ..spec })))
     };
     // Nothing of the repository is in it, so that no program finds settings there.
     let empty = scratch.dir().create_subdir("empty")?;

@@ -9,7 +9,7 @@ use peers_model::config::{Config, PeerSpec};
 use peers_model::goal::Goal;
 use peers_model::limits;
 use peers_run::boot;
-use peers_run::env::OperatorEnv;
+use peers_run::env::Policy;
 use peers_run::procs::{self, Outlook};
 use peers_store::layout::peers;
 use peers_store::{Area, Disk, accept, store};
@@ -41,7 +41,7 @@ pub(crate) fn accounting(config: &Config) -> Vec<Accounting> {
 /// What `goals.env` and the `env` of gates ask for and gates do not get, one warning each.
 pub(crate) fn withheld(config: &Config, goals: &[Goal], env: &Env) -> Vec<String> {
     // A policy that cannot be read stops the start, with its reason.
-    let Ok(chosen) = OperatorEnv::load(env) else { return Vec::new() };
+    let Ok(chosen) = Policy::load(env) else { return Vec::new() };
     let file = env.config_home().map(|dir| dir.join("peers/sandbox.yaml"));
     let file = file.map_or_else(|| "peers/sandbox.yaml".to_owned(), |file| file.display().to_string());
     let file = term::inline(&file);

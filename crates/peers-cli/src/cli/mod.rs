@@ -23,6 +23,7 @@ mod replay;
 mod report;
 mod run;
 mod salvage;
+mod sandbox;
 mod schema;
 mod state;
 mod status;
@@ -133,6 +134,7 @@ enum Command {
     Watch(watch::Args),
     Prompt(prompt::Args),
     Tmux(tmux::Args),
+    Sandbox(sandbox::Args),
     Ack(ack::Args),
     Salvage(salvage::Args),
     Undo(undo::Args),
@@ -262,6 +264,7 @@ impl Command {
             Self::Watch(args) => watch::run(args, cx),
             Self::Prompt(args) => prompt::run(args, cx),
             Self::Tmux(args) => tmux::run(args, cx),
+            Self::Sandbox(args) => sandbox::run(args, cx),
             Self::Ack(args) => ack::run(args, cx),
             Self::Salvage(args) => salvage::run(args, cx),
             Self::Undo(args) => undo::run(args, cx),

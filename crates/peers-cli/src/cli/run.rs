@@ -32,7 +32,8 @@ use crate::live::Live;
 /// `Stopped: <reason>`; progress goes to standard error. Ctrl-C ends the running turn and stops; pressed
 /// twice, it stops at once.
 ///
-/// There is no sandbox in this version: agents and gates run as you.
+/// Agents and gates run behind the best sandbox that holds on this machine: bubblewrap, else Landlock. Where neither
+/// does, a run refuses to start (`--sandbox none --i-know` starts it). `peers sandbox explain` shows what they see.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -81,10 +82,10 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         if is_new(cx) && !set_up(cx)? {
             return Ok(ExitCode::from(exit::NEGATIVE));
         }
-        return start_here(args.max_ticks, None, &args.common, cx);
+        return start_here(args.max_ticks, None, (&args.common, true), cx);
     };
     let mut handover = inherited(run_id)?;
-    start(args.request.clone().unwrap_or_default(), None, false, Some(&mut handover), cx)
+    start(args.request.clone().unwrap_or_default(), None, (false, true), Some(&mut handover), cx)
 }
 
 /// Whether this repository was never set up.
@@ -114,10 +115,10 @@ fn set_up(cx: &Cx) -> Result<bool, CommandError> {
 pub(crate) fn start_here(
     max_ticks: Option<u64>,
     after: Option<After>,
-    common: &Common,
+    (common, unattended): (&Common, bool),
     cx: &Cx,
 ) -> Result<ExitCode, CommandError> {
-    start(common.request(max_ticks), after, common.verbose, None, cx)
+    start(common.request(max_ticks), after, (common.verbose, unattended), None, cx)
 }
 
 /// Takes over what a controller hands over. Nothing may have been printed, and no thread started before.
@@ -134,7 +135,7 @@ fn inherited(run_id: &RunId) -> Result<Handover, CommandError> {
 fn start(
     request: RunRequest,
     after: Option<After>,
-    verbose: bool,
+    (verbose, unattended): (bool, bool),
     handover: Option<&mut Handover>,
     cx: &Cx,
 ) -> Result<ExitCode, CommandError> {
@@ -145,7 +146,8 @@ fn start(
         argv.extend(["-C".to_owned(), cx.target.to_string_lossy().into_owned()]);
         argv.extend(request.words());
     }
-    let mut options = RunOptions { target: cx.target.clone(), request, after, argv, ..RunOptions::default() };
+    let mut options =
+        RunOptions { target: cx.target.clone(), request, after, argv, unattended, ..RunOptions::default() };
     let attended = handover.is_none();
     let mut summary = looped(&options, verbose, handover, cx)?;
     if attended && stopped_by_trial(&summary, cx) && goes_on_anyway(cx) {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     {
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(who) = &args.after else { return run::start_here(Some(1), None, &args.common, cx) };
+    let Some(who) = &args.after else { return run::start_here(Some(1), None, (&args.common, false), cx) };
     let message = message();
     after(args, who, &message, cx).or_else(|error| not_as_usage(error, &message, cx))
 }
@@ -93,7 +93,7 @@ fn after(args: &Args, who: &str, message: &[u8], cx: &Cx) -> Result<ExitCode, Co
         }
         Outside::Over(after) => after,
     };
-    run::start_here(Some(1), Some(after), &args.common, cx)
+    run::start_here(Some(1), Some(after), (&args.common, false), cx)
 }
 
 /// What the hook says on standard input; nothing where a person calls, or where nobody ends it in time.

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use peers_acts::oneshot::{self, Verified, VerifyOptions};
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
+use peers_console::run_args::WallArgs;
 use peers_console::screen;
 use peers_model::{exit, goal};
 use peers_run::boot::Loaded;
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     /// For machines without the trusted store: accept goals and config that have this digest
     #[arg(long, value_name = "SHA256")]
     accept_digest: Option<String>,
+    #[command(flatten)]
+    wall: WallArgs,
 }
 
 /// What goes to standard output.
@@ -119,7 +122,12 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     outputs::apart(&outputs)?;
     cleared?;
     let only = with_needs(&args.only, &ground.loaded.goals);
-    let options = VerifyOptions { only: only.clone(), pristine: args.pristine, fresh: args.fresh };
+    let options = VerifyOptions {
+        only: only.clone(),
+        pristine: args.pristine,
+        fresh: args.fresh,
+        wall: args.wall.asked(),
+    };
     for dir in ground.loaded.left_out(ground.place.work_dir(), &cx.env) {
         cx.out.talk(&format!("note: {dir}"));
     }

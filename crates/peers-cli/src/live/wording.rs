@@ -22,7 +22,7 @@ const COMPLAINT: usize = 200;
 /// Lines of a tail that are echoed, of standard output and of standard error.
 const TAILS: (usize, usize) = (50, 25);
 
-/// The first lines: where agents work, and that nothing holds them.
+/// The first lines: where agents work, and what holds them.
 pub(super) fn start(state: &State) -> Vec<Step> {
     let branch = match &state.branch {
         Some(branch) => format!("branch `{branch}`"),
@@ -45,7 +45,7 @@ pub(super) fn start(state: &State) -> Vec<Step> {
     let dry = if state.rules.dry_run { " (dry run: each turn is put back)" } else { "" };
     vec![
         Step::from(format!("{id}{peers} work on {branch}{at}{dry}")).join(hint),
-        "unconfined: agents and gates run as you, without a sandbox".into(),
+        peers_view::wall_words(run.map(|run| run.sandbox.as_str()).unwrap_or_default()).into(),
     ]
 }
 

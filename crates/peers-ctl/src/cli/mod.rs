@@ -79,6 +79,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "bug-hunt",
     "prompt",
     "tmux",
+    "sandbox",
     "ack",
     "salvage",
     "undo",

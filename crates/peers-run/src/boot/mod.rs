@@ -14,6 +14,7 @@ mod options;
 mod outside;
 mod preflight;
 mod start;
+pub mod walls;
 mod watching;
 
 pub use control::missing;

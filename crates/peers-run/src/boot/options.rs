@@ -7,15 +7,12 @@ use peers_core::machine::{After, LoopConfig};
 use peers_model::config::Config;
 use peers_model::goal::GateRun;
 use peers_model::record::{GateRule, Rules};
-use peers_model::{GoalId, RunId, RunRequest};
+use peers_model::{Backend, GoalId, RunId, RunRequest};
 use peers_modes::setup::{installed, usual};
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
 
 use super::load::{Loaded, course_rules, rules};
-
-/// The backend that confines nothing.
-pub(super) const UNCONFINED: &str = "none";
 
 /// What `peers run` was asked.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +23,8 @@ pub struct RunOptions {
     pub request: RunRequest,
     /// A turn that ran outside, to be taken in first ([`super::outside`]).
     pub after: Option<After>,
+    /// Nobody watches: without a wall it does not start.
+    pub unattended: bool,
     /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
     pub setup_pause: Option<std::time::Duration>,
     /// The command line, for the run record.
@@ -36,7 +35,7 @@ pub struct RunOptions {
 
 /// What a loop goes by, as the operator's files and the command line have it.
 #[must_use]
-pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> LoopConfig {
+pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId, wall: Backend) -> LoopConfig {
     let mut cfg = LoopConfig {
         run_id: run_id.clone(),
         pid: std::process::id(),
@@ -68,7 +67,7 @@ pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId) -> Loop
         max_wait_s: 0,
         idle_s: 0,
         absolute_s: 0,
-        sandbox: UNCONFINED.into(),
+        sandbox: wall.name().into(),
         torn: None,
         uncommitted: Vec::new(),
     };
@@ -123,9 +122,9 @@ fn watched(config: &Config, gates: &[GateRule]) -> Vec<GoalId> {
 /// What tests are usually called.
 const USUALLY_WATCHED: [&str; 2] = ["tests-pass", "no-prior-regression"];
 
-/// Whether agents cannot write what gates read. No backend of this version sees to that.
+/// Whether agents cannot write in the trees of ours that gates read.
 fn is_confined(backend: &str) -> bool {
-    backend != UNCONFINED
+    Backend::named(backend).is_some_and(|backend| backend != Backend::None)
 }
 
 /// The money cap of the command line.
@@ -184,7 +183,7 @@ mod tests {
             damaged: None,
         };
         let run = RunId::new("0123456789abcdef").unwrap();
-        format!("{:?}", configured(&loaded, &RunOptions::default(), &run))
+        format!("{:?}", configured(&loaded, &RunOptions::default(), &run, Backend::None))
     }
 
     #[test]

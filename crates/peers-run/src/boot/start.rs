@@ -10,7 +10,7 @@ use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::Config;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
-use peers_model::{CommitId, RunId, exit};
+use peers_model::{Backend, CommitId, RunId, exit};
 use peers_place::anchor::{self, Tagged};
 use peers_place::{Place, PlaceError};
 use peers_store::project::Project;
@@ -30,15 +30,16 @@ use serde_json::json;
 use super::finding::{BootError, Finding};
 use super::load::{Loaded, Reloader};
 use super::modes::mode_files;
-use super::options::{RunOptions, UNCONFINED, configured, setup_hint};
+use super::options::{RunOptions, configured, setup_hint};
 use super::preflight::{self, Examined};
+use super::walls::{self, Found, Ours, outside_of, packages};
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
 use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
-use crate::env::OperatorEnv;
+use crate::env::Policy;
 use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
@@ -155,7 +156,7 @@ pub fn run(
     let held = control::mended(&place, adopted, open);
     found.machine(&place, env, options, preflight::git_program(env));
     let mut findings = found.findings();
-    let chosen = OperatorEnv::load(env);
+    let chosen = Policy::load(env);
     if let Err(error) = &chosen {
         findings.push(Finding::plain(exit::INVALID, chain(error)));
     }
@@ -168,12 +169,17 @@ pub fn run(
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?
         .with_modes(mode_files(&mut disk, loaded.modes())?);
+    let (stub, bin) = ours(options)?;
+    let canary = place.store_dir().join(layout::store::PROJECT);
+    let ours = Ours { stub: &stub, bin: &bin, canary: &canary };
+    let usual = if options.unattended { walls::UNATTENDED } else { 0 };
+    let found = walls::find(&chosen, options.request.wall, usual, env, ours)?;
     let lock = match held {
         Some(lock) => lock,
         None => place.lock("run")?,
     };
     let resumes = preflight::taken_up(&place, &mut disk, options)?;
-    let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock };
+    let ground = Ground { resumes, place, disk, loaded, repo, git, chosen, book, lock, found, stub, bin };
     drive::on_this_thread(ground.run(options, env, observer, handover))
         .map_err(|e| Finding::plain(exit::BUG, format!("the runtime does not start: {e}")))?
 }
@@ -187,9 +193,12 @@ struct Ground {
     loaded: Loaded,
     repo: PeerRepo,
     git: Git,
-    chosen: OperatorEnv,
+    chosen: Policy,
     book: Book,
     lock: FileLock,
+    found: Found,
+    stub: StubProgram,
+    bin: PathBuf,
 }
 
 impl Ground {
@@ -201,7 +210,9 @@ impl Ground {
         observer: Box<dyn Observer>,
         handover: Option<&mut Handover>,
     ) -> Result<RunSummary, BootError> {
-        let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, lock } = self;
+        let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, lock, found: walls, stub, bin } =
+            self;
+        let wall = walls.wall.backend();
         let run_id = match &handover {
             Some(handover) => handover.run_id.clone(),
             None => new_run_id()?,
@@ -310,7 +321,7 @@ impl Ground {
         };
 
         let head = repo.facts().head().map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
-        let mut cfg = configured(&loaded, options, &run_id);
+        let mut cfg = configured(&loaded, options, &run_id, wall);
         cfg.torn = report.torn;
         cfg.setup_hint = setup_hint(&loaded, place.work_dir(), env);
         if theirs {
@@ -327,8 +338,8 @@ impl Ground {
             argv: options.argv.clone(),
             request: options.request.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
-            sandbox: UNCONFINED.into(),
-            tier: 0,
+            sandbox: wall.name().into(),
+            tier: wall.tier(),
             digests: loaded.digests.clone(),
             branch: branch.clone(),
             workdir: place.work_dir().to_string_lossy().into_owned(),
@@ -364,16 +375,14 @@ impl Ground {
         let scratch = checkouts.create_subdir(cache::SCRATCH)?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
         let verdicts = Verdicts::read(store.disk());
-        let program = StubProgram::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?;
-        let stub = options.stub.clone().map_or(program, StubProgram::at);
-        let bin = match &options.stub {
+        let running = match &options.stub {
             Some(path) => path.clone(),
             None => peers_sys::env::running_exe().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         };
-        let measurer = Measurer::new(stub.clone(), bin.clone());
+        let measurer = Measurer::new(stub.clone(), running.clone());
         let making = Making {
             stub: stub.clone(),
-            program: bin.clone(),
+            program: running.clone(),
             control: place.control_git_path(),
             store: place.store_dir().to_owned(),
             head: began_at,
@@ -390,11 +399,16 @@ impl Ground {
             scratch,
             program: stub.path().to_owned(),
             stub,
-            bin,
+            // Behind a wall other processes are not seen, and so not their files.
+            bin: if wall == Backend::None { running } else { bin },
             operator: env.clone(),
             chosen,
             subreaper,
             verdicts,
+            git: outside_of(place.work_dir(), &repo),
+            objects: vec![control.objects_dir(), repo.common_dir().join("objects")],
+            packages: packages(&walls.wall, &loaded.config, &checkouts)?,
+            wall: walls.wall,
             setup_pause: options.setup_pause,
         }));
         let homes = ToolHomes::look(site.tool_settings());
@@ -420,12 +434,16 @@ impl Ground {
             Tagged::Not(why) => Some(why),
             Tagged::Already | Tagged::Now => None,
         };
+        let better = (options.request.wall.backend.is_none() && !walls.better.is_empty()).then(|| {
+            format!("a better sandbox than `{wall}` does not hold here: {}", walls.better.join("; "))
+        });
         let waits = (loaded.config.pipeline_gates && !cfg.overlap).then(|| {
             "`pipeline_gates` takes effect only where peers are confined, and here they are not: expensive gates run between turns".to_owned()
         });
         let gates = gitrepo::changed_since_gates(&git_dir);
         let submodules = hollow(&repo, &loaded.config);
-        let warnings = waits.into_iter().chain(mirror).chain(dirty).chain(strays).chain(untagged);
+        let warnings =
+            better.into_iter().chain(waits).chain(mirror).chain(dirty).chain(strays).chain(untagged);
         let warnings = warnings.chain(gates).chain(submodules);
         for warning in warnings.chain(mended.iter().cloned()) {
             observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
@@ -522,6 +540,15 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
         ),
         format!("`{command}` finishes it"),
     ))
+}
+
+/// What becomes a child, and this program under a name at which it can be bound.
+fn ours(options: &RunOptions) -> Result<(StubProgram, PathBuf), Finding> {
+    let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
+    match &options.stub {
+        Some(path) => Ok((StubProgram::at(path), path.clone())),
+        None => Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?)),
+    }
 }
 
 /// An id for a run.

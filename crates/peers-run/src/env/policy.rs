@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use peers_model::limits;
+use peers_model::{Backend, limits};
 use peers_sys::env::Env;
 use peers_sys::yaml::{self, YamlError};
 use peers_sys::{FileError, SafeDir};
@@ -16,13 +16,43 @@ const POLICY_DIR: &str = "peers";
 /// The operator's own file.
 const POLICY_FILE: &str = "sandbox.yaml";
 
-/// Names of variables that the operator passes on, from `sandbox.yaml`.
+/// What the operator decides of confinement, from `sandbox.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OperatorEnv {
-    /// For peers.
-    pub peers: Vec<String>,
-    /// For gates, as far as `goals.env` asks for them.
-    pub gates: Vec<String>,
+pub struct Policy {
+    /// The backend; absent: the best that holds.
+    pub backend: Option<Backend>,
+    /// The least tier; absent: what the command usually asks for.
+    pub require: Option<u8>,
+    /// New namespaces are refused as well.
+    pub strict: bool,
+    /// Of peers.
+    pub peers: Part,
+    /// Of gates.
+    pub gates: Part,
+}
+
+/// What the operator decides of peers, or of gates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Part {
+    /// Names of variables that are passed on; to gates as far as `goals.env` asks for them.
+    pub env: Vec<String>,
+    /// Absolute places that are read besides the usual ones.
+    pub read: Vec<PathBuf>,
+    /// Absolute places that are written.
+    pub write: Vec<PathBuf>,
+    /// What is reached; absent: what is usual.
+    pub net: Option<Net>,
+}
+
+/// A network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Net {
+    /// Nobody but the programs of one child.
+    None,
+    /// What this machine reaches.
+    Host,
 }
 
 /// Why the operator's `sandbox.yaml` cannot be used.
@@ -38,7 +68,9 @@ pub enum PolicyError {
         source: FileError,
     },
     /// It has other keys, or is no YAML.
-    #[error("{0}; this version reads only `peers.env` and `gates.env` there, each a list of names")]
+    #[error(
+        "{0}; it may say `backend`, `require`, `seccomp`, and of `peers` and `gates` each `env`, `read`, `write`, `net`"
+    )]
     Syntax(Box<YamlError>),
     /// A name that makes no sense or is never passed.
     #[error("{}: `{key}` names `{name}`, {why}", path.display())]
@@ -52,22 +84,47 @@ pub enum PolicyError {
         /// Why not.
         why: &'static str,
     },
+    /// A value that makes no sense.
+    #[error("{}: `{key}`: {why}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: &'static str,
+        /// Why not.
+        why: String,
+    },
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PolicyFile {
-    peers: PolicyPart,
-    gates: PolicyPart,
+    backend: Option<String>,
+    require: Option<u8>,
+    seccomp: Seccomp,
+    peers: Part,
+    gates: Part,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct PolicyPart {
-    env: Vec<String>,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Seccomp {
+    #[default]
+    Default,
+    Strict,
 }
 
-impl OperatorEnv {
+impl Policy {
+    /// Nothing but variables that are passed on, by name.
+    #[must_use]
+    pub fn passing(peers: &[&str], gates: &[&str]) -> Self {
+        let part = |names: &[&str]| Part {
+            env: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Part::default()
+        };
+        Self { peers: part(peers), gates: part(gates), ..Self::default() }
+    }
+
     /// Reads `$XDG_CONFIG_HOME/peers/sandbox.yaml`; nothing is passed when there is none.
     ///
     /// # Errors
@@ -92,6 +149,30 @@ impl OperatorEnv {
     fn parse(path: &Path, text: &str) -> Result<Self, PolicyError> {
         let file: PolicyFile =
             yaml::from_str(POLICY_FILE, text).map_err(|error| PolicyError::Syntax(Box::new(error)))?;
+        let value = |key, why: &str| PolicyError::Value { path: path.to_owned(), key, why: why.to_owned() };
+        let backend = match file.backend.as_deref() {
+            None | Some("auto") => None,
+            Some(word) => Some(
+                Backend::named(word)
+                    .ok_or_else(|| value("backend", "it is one of auto, bwrap, landlock, none"))?,
+            ),
+        };
+        if file.require.is_some_and(|tier| tier > Backend::Bwrap.tier()) {
+            return Err(value("require", "it is 0 (nothing), 1 (landlock) or 2 (bwrap)"));
+        }
+        let places = [
+            ("peers.read", &file.peers.read),
+            ("peers.write", &file.peers.write),
+            ("gates.read", &file.gates.read),
+            ("gates.write", &file.gates.write),
+        ];
+        for (key, places) in places {
+            if let Some(place) = places.iter().find(|place| !place.is_absolute() || place.parent().is_none())
+            {
+                let place = peers_sys::term::line(&place.to_string_lossy(), 80);
+                return Err(value(key, &format!("`{place}` is not an absolute path below `/`")));
+            }
+        }
         let lists = [("peers.env", &file.peers.env, true), ("gates.env", &file.gates.env, false)];
         for (key, names, secrets) in lists {
             for name in names {
@@ -101,13 +182,14 @@ impl OperatorEnv {
                 }
             }
         }
-        Ok(Self { peers: file.peers.env, gates: file.gates.env })
+        let PolicyFile { require, seccomp, peers, gates, .. } = file;
+        Ok(Self { backend, require, strict: seccomp == Seccomp::Strict, peers, gates })
     }
 
     /// Why no gate gets the variable `name`, which `goals.env` asks for; `None` where gates get it.
     #[must_use]
     pub fn withheld_from_gates(&self, name: &str) -> Option<&'static str> {
-        let listed = self.gates.iter().any(|listed| listed == name);
+        let listed = self.gates.env.iter().any(|listed| listed == name);
         refusal(name, listed).or((!listed).then_some("which `gates.env` does not list"))
     }
 }
@@ -137,16 +219,26 @@ mod tests {
     #[test]
     fn the_operators_file_takes_names_and_nothing_else() {
         let path = Path::new("/c/sandbox.yaml");
-        let parse = |text: &str| OperatorEnv::parse(path, text);
-        let good = parse("peers: {env: [MY_API_KEY]}\ngates:\n  env: [DATABASE_URL]\n").unwrap();
+        let parse = |text: &str| Policy::parse(path, text);
+        let text = "backend: landlock\nrequire: 1\nseccomp: strict\npeers: {env: [MY_API_KEY], write: [/h/.x]}\n\
+            gates:\n  env: [DATABASE_URL]\n  net: host\n  read: [/srv/tools]\n";
+        let good = parse(text).unwrap();
+        assert_eq!((good.backend, good.require, good.strict), (Some(Backend::Landlock), Some(1), true));
+        let (peers, gates) = (good.peers, good.gates);
+        assert_eq!((peers.env, peers.write), (vec!["MY_API_KEY".to_owned()], vec![PathBuf::from("/h/.x")]));
+        assert_eq!((gates.env, gates.net), (vec!["DATABASE_URL".to_owned()], Some(Net::Host)));
+        assert_eq!(gates.read, [Path::new("/srv/tools")]);
         assert_eq!(
-            good,
-            OperatorEnv { peers: vec!["MY_API_KEY".into()], gates: vec!["DATABASE_URL".into()] }
+            (parse("").unwrap(), parse("backend: auto\n").unwrap()),
+            (Policy::default(), Policy::default())
         );
-        assert_eq!(parse("").unwrap(), OperatorEnv::default());
         for (text, word) in [
-            ("backend: bwrap\n", "this version reads only"),
-            ("peers: {net: host}\n", "this version reads only"),
+            ("backend: docker\n", "`backend`: it is one of auto"),
+            ("require: 3\n", "`require`: it is 0"),
+            ("peers: {net: wide}\n", "it may say `backend`"),
+            ("image: x\n", "it may say `backend`"),
+            ("gates: {read: [tools]}\n", "`gates.read`: `tools` is not an absolute path"),
+            ("peers: {write: [/]}\n", "`peers.write`: `/` is not an absolute path below"),
             ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
             ("peers: {env: ['A=1']}\n", "not the name"),
             ("gates: {env: [MY_API_KEY]}\n", "get none"),
@@ -158,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_gates_do_not_get_is_known_with_its_reason() {
-        let chosen = OperatorEnv { peers: vec!["PGHOST".into()], gates: vec!["DATABASE_URL".into()] };
+        let chosen = Policy::passing(&["PGHOST"], &["DATABASE_URL"]);
         assert_eq!(chosen.withheld_from_gates("DATABASE_URL"), None);
         for (name, why) in [("PGHOST", "does not list"), ("A_TOKEN", "credential"), ("LD_PRELOAD", "never")] {
             assert!(chosen.withheld_from_gates(name).unwrap().contains(why), "{name}");
@@ -169,11 +261,11 @@ mod tests {
     fn without_the_file_nothing_is_passed_and_a_link_to_it_is_followed() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::from_pairs([("HOME", home.path())]);
-        assert_eq!(OperatorEnv::load(&env).unwrap(), OperatorEnv::default());
+        assert_eq!(Policy::load(&env).unwrap(), Policy::default());
         std::fs::create_dir_all(home.path().join(".config/peers")).unwrap();
         std::fs::write(home.path().join("elsewhere.yaml"), "peers: {env: [A]}\n").unwrap();
         let file = home.path().join(".config/peers/sandbox.yaml");
         std::os::unix::fs::symlink(home.path().join("elsewhere.yaml"), file).unwrap();
-        assert_eq!(OperatorEnv::load(&env).unwrap().peers, ["A"]);
+        assert_eq!(Policy::load(&env).unwrap().peers.env, ["A"]);
     }
 }

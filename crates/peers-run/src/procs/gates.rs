@@ -18,6 +18,7 @@ use peers_sys::{SafeDir, term};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::behind::{Ground, Role};
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::judging;
@@ -384,6 +385,9 @@ impl Batch {
             Err(why) => return Some(Attempt::none(judging::error(&why))),
         };
         spawn.env.extend(mode_dir.iter().map(|dir| (mode_dir::VARIABLE.into(), dir.path().into())));
+        if gate.pass_when.is_some() {
+            spawn = self.site.confine_gate(spawn, Ground { tree, home, more: None }, Role::Gate);
+        }
         let reports = match &gate.pass_when {
             // In the work tree and in kept copies a tool may rightly leave alone what is up to date.
             Some(pass_when) if self.place_of(id) == Place::Pristine => pass_when.json_files(),
@@ -462,6 +466,7 @@ impl Batch {
                 }
                 spawn.args.extend(args.iter().map(Into::into));
                 spawn.env = vars;
+                spawn.env.push((WALL.into(), self.site.spec.wall.backend().name().into()));
                 Ok(spawn)
             }
         }
@@ -528,6 +533,15 @@ pub fn surroundings(
     Ok((env::of_gate(&site.host, &spec.chosen, turn, about), home))
 }
 
+/// A variable by which a check of ours knows which wall its tools are behind.
+pub const WALL: &str = "PEERS_SANDBOX";
+
+/// A command in `tree`, in the surroundings of a gate and behind its wall.
+#[must_use]
+pub fn behind(site: &Site, at: Ground<'_>, cmd: &str, vars: Vars, role: Role) -> Spawn {
+    site.confine_gate(shell(site, at.tree, cmd, vars), at, role)
+}
+
 /// `/bin/sh -c cmd` in `tree`.
 pub(super) fn shell(site: &Site, tree: &Path, cmd: &str, vars: Vars) -> Spawn {
     let mut spawn = Spawn::new(site.spec.stub.clone(), "/bin/sh", tree);
@@ -550,6 +564,17 @@ pub struct Home {
 }
 
 impl Home {
+    /// Keeps the directory, which goes with all of the scratch directory.
+    pub(super) fn leave(mut self) {
+        self.name.clear();
+    }
+
+    /// What a command writes that works in `tree` and has this home.
+    #[must_use]
+    pub fn ground<'a>(&'a self, tree: &'a Path, more: Option<&'a Path>) -> Ground<'a> {
+        Ground { tree, home: &self.path, more }
+    }
+
     fn make(site: &Rc<Site>, gate: &Gate) -> Result<Self, String> {
         if let GateRun::Shell { .. } = gate.hard.run {
             return Self::fresh(site);
@@ -561,6 +586,7 @@ impl Home {
     fn fresh(site: &Rc<Site>) -> Result<Self, String> {
         let name = format!("home-{}", peers_sys::rand::hex::<8>().map_err(|error| error.to_string())?);
         let made = site.spec.scratch.create_subdir(&name);
+        let made = made.and_then(|dir| dir.create_subdir(super::behind::TMP).map(|_| dir));
         let dir = made.map_err(|error| format!("a home directory for a gate was not made: {error}"))?;
         Ok(Self { site: Rc::clone(site), name, path: dir.path().to_owned() })
     }

@@ -178,7 +178,8 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
             Some(file)
         }
     };
-    let spawn = spawn(site, peer, ask.tick, &plan)?;
+    let file = prompt.as_ref().map(|file| scratch.path().join(&file.name));
+    let spawn = spawn(site, (peer, file), ask.tick, &plan)?;
     let rules = rules(site, &plan);
     let asked = tool.model_asked(&spec);
     let CommandPlan { argv, stdin, .. } = plan;
@@ -188,7 +189,7 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
 /// The program of a plan, in the environment of its peer.
 pub(super) fn spawn(
     site: &Site,
-    peer: &PeerSpec,
+    (peer, prompt): (&PeerSpec, Option<PathBuf>),
     tick: TickNo,
     plan: &CommandPlan,
 ) -> Result<Spawn, LaunchError> {
@@ -217,7 +218,7 @@ pub(super) fn spawn(
     };
     spawn.env = vars;
     spawn.stdin = if plan.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
-    Ok(spawn)
+    Ok(site.confine_peer(spawn, peer, prompt)?)
 }
 
 fn rules(site: &Site, plan: &CommandPlan) -> Rules {

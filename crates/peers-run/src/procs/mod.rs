@@ -4,6 +4,7 @@
 //! one thread of the runtime, and what comes of it arrives as an [`Event`] on a channel. Start
 //! reading at [`child`](self) (`child.rs`) for peers and at `gates.rs` for gates.
 
+mod behind;
 mod capture;
 mod child;
 mod command;
@@ -44,6 +45,7 @@ use peers_model::outcome::Usage;
 use peers_model::record::{HookFailed, PeerSpawned};
 use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
+use peers_sandbox::Wall;
 use peers_store::verdicts::Verdicts;
 use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
@@ -57,8 +59,9 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+pub use behind::{Role, as_gate, as_peer};
 pub use capture::Capture;
-pub use gates::{Cancel, Home, run_gates, surroundings};
+pub use gates::{Cancel, Home, WALL, behind, run_gates, surroundings};
 pub use hooks::HookNews;
 pub use launch::ALWAYS_HOLDS;
 pub use launch::{Outlook, outlook, required_env, tool_spec};
@@ -68,7 +71,7 @@ pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};
 pub use recover::reap_run;
 pub use verify::{Extra, ExtraResult, run_extra};
 
-use crate::env::{Host, OperatorEnv};
+use crate::env::{Host, Policy};
 use crate::hooks::HookEvent;
 use crate::ports::{GateJob, Procs};
 use command::Company;
@@ -102,11 +105,19 @@ pub struct SiteSpec {
     /// The operator's environment.
     pub operator: Env,
     /// What of it the operator passes on by name.
-    pub chosen: OperatorEnv,
+    pub chosen: Policy,
     /// [`peers_sys::reap::become_subreaper`] has succeeded, so whatever outlives its parent is ours.
     pub subreaper: bool,
     /// Green answers of earlier processes.
     pub verdicts: Verdicts,
+    /// The wall that they are behind.
+    pub wall: Wall,
+    /// Directories of git that lie outside of the work tree.
+    pub git: Vec<PathBuf>,
+    /// Objects that the git directories of checkouts borrow.
+    pub objects: Vec<PathBuf>,
+    /// Where packages are kept that `setup` fetches; absent: where the operator keeps them.
+    pub packages: Option<PathBuf>,
     /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
     pub setup_pause: Option<Duration>,
 }
@@ -130,7 +141,10 @@ impl Site {
     /// Looks at the machine, once.
     #[must_use]
     pub fn new(mut spec: SiteSpec) -> Self {
-        let host = Host::look(&spec.operator, &spec.repo);
+        let mut host = Host::look(&spec.operator, &spec.repo);
+        if let Some(packages) = &spec.packages {
+            host.keep_packages_in(packages);
+        }
         let secrets = host.secrets();
         let rules = Rules::new(&secrets);
         let kin = Rc::new(Kin::new(spec.run_id.clone(), spec.subreaper));

@@ -9,12 +9,11 @@ use peers_model::config::PeerSpec;
 use peers_model::outcome::PeerExit;
 use peers_sys::error::chain;
 use peers_sys::spawn::RawExit;
-use peers_tools::{Ask, CommandPlan, adapter};
 
+use super::behind::as_peer;
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::gates::Cancel;
-use super::launch::{self, tool_spec};
 use super::{Book, OpenBook, RealProcs, Site, channel};
 use crate::ports::Procs as _;
 
@@ -39,11 +38,7 @@ pub async fn program(
     argv: Vec<String>,
     limit: Duration,
 ) -> Result<Said, String> {
-    let spec = tool_spec(peer);
-    let ask = Ask { prompt: String::new(), prompt_file: Some(String::new()) };
-    let plan = adapter(&spec.kind).plan(&spec, &ask).map_err(|error| error.to_string())?;
-    let plan = CommandPlan { argv, stdin: None, spill: None, ..plan };
-    let spawn = launch::spawn(site, peer, TickNo(0), &plan).map_err(|error| chain(&error))?;
+    let spawn = as_peer(site, peer, argv)?;
     let running = Running { site, tick: TickNo(0), limit, cancel: Cancel::never(), company: Company::Alone };
     let mut log = GateLog::new(None, "", String::new(), 0);
     let finished = running.run(&spawn, &mut log).await.map_err(|error| chain(&error))?;

@@ -18,6 +18,7 @@ use peers_sys::digest::sha256_hex;
 use peers_sys::dir::FileId;
 use peers_sys::spawn::RawExit;
 
+use super::behind::Role;
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::gates::{self, Cancel};
@@ -309,11 +310,11 @@ async fn one(
     log: &mut GateLog,
 ) -> Option<Unready> {
     let not_run = |why: String| Some(Unready::NotRun(why));
-    let (vars, _home) = match gates::surroundings(site, book, job.tick, (dir, "gitconfig-setup")) {
+    let (vars, home) = match gates::surroundings(site, book, job.tick, (dir, "gitconfig-setup")) {
         Ok(found) => found,
         Err(why) => return not_run(format!("was not started: {why}")),
     };
-    let spawn = gates::shell(site, dir, cmd, vars);
+    let spawn = gates::behind(site, home.ground(dir, None), cmd, vars, Role::SetUp);
     let running = Running { site, tick: job.tick, limit, cancel: cancel.clone(), company: Company::Alone };
     let finished = match running.run(&spawn, log).await {
         Ok(finished) => finished,

@@ -8,6 +8,7 @@ use peers_model::config::VerifyCommand;
 use peers_model::verdict::Verdict;
 use peers_sys::spawn::RawExit;
 
+use super::behind::Role;
 use super::command::{Company, Running};
 use super::gate_log::GateLog;
 use super::gates::{self, Cancel};
@@ -77,11 +78,11 @@ async fn one(site: &Rc<Site>, book: &Book, command: &Extra, cancel: Cancel) -> O
         Some(ExtraResult { name: command.name.clone(), verdict, duration_ms })
     };
     let surroundings = gates::surroundings(site, book, TickNo(0), (repo, "gitconfig-verify"));
-    let (vars, _home) = match surroundings {
+    let (vars, home) = match surroundings {
         Ok(found) => found,
         Err(why) => return result(judging::error(&why), Duration::ZERO),
     };
-    let spawn = gates::shell(site, repo, &command.cmd, vars);
+    let spawn = gates::behind(site, home.ground(repo, None), &command.cmd, vars, Role::Gate);
     let running = Running { site, tick: TickNo(0), limit: command.limit, cancel, company: Company::Alone };
     let mut log = GateLog::new(None, "", String::new(), 0);
     let finished = match running.run(&spawn, &mut log).await {

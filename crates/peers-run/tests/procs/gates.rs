@@ -3,7 +3,7 @@
 use peers_model::GoalId;
 use peers_model::goal::GateRun;
 use peers_model::verdict::{Judged, Place, Verdict};
-use peers_run::env::OperatorEnv;
+use peers_run::env::Policy;
 use peers_run::ports::Procs;
 use peers_run::procs::Live;
 
@@ -49,7 +49,7 @@ fn a_gate_knows_where_it_is_and_nothing_of_the_operator() {
     let mut stage = Stage::new();
     stage.vars.push(("DATABASE_URL".into(), "db".into()));
     stage.vars.push(("OTHER".into(), "sentinel".into()));
-    stage.chosen = OperatorEnv { peers: vec!["OTHER".into()], gates: vec!["DATABASE_URL".into()] };
+    stage.chosen = Policy::passing(&["OTHER"], &["DATABASE_URL"]);
     stage.settings = "goals: {env: [DATABASE_URL, OTHER]}\n".into();
     let repo = stage.at("repo").canonicalize().unwrap();
     let home = stage.at("home");

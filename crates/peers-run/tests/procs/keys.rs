@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use peers_model::goal::TreeChoice;
 use peers_model::verdict::{Judged, Place};
 use peers_model::{CommitId, GoalId};
-use peers_run::env::OperatorEnv;
+use peers_run::env::Policy;
 use peers_run::ports::{GateCopy, GateJob};
 
 use crate::stage::Stage;
@@ -117,7 +117,7 @@ fn a_changed_definition_environment_or_tool_makes_a_cacheable_gate_run_again() {
     stage.gate("g", "mytool", PASS).cacheable = true;
     stage.vars.retain(|(name, _)| name != "PATH");
     stage.vars.push(("PATH".into(), format!("{}:/usr/bin:/bin", stage.at("tools").display())));
-    stage.chosen = OperatorEnv { peers: Vec::new(), gates: vec!["LEVEL".into()] };
+    stage.chosen = Policy::passing(&[], &["LEVEL"]);
     let job = stage.job();
     let asked = |stage: &mut Stage, why: &str, cached: bool| {
         assert_eq!(stage.judge_and_keep(job.clone())[0].cached, cached, "{why}");

@@ -15,9 +15,10 @@ use peers_model::record::PeerSpawned;
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, PeerName, ProjectId, RunId, TickNo, TreeId};
 use peers_run::drive::on_this_thread;
-use peers_run::env::OperatorEnv;
+use peers_run::env::Policy;
 use peers_run::ports::{GateJob, Procs};
 use peers_run::procs::{self, Arriving, Book, OpenBook, RealProcs, Site, SiteSpec};
+use peers_sandbox::Wall;
 use peers_store::verdicts::Verdicts;
 use peers_sys::SafeDir;
 use peers_sys::env::Env;
@@ -33,7 +34,7 @@ pub(crate) const TICK: TickNo = TickNo(7);
 pub(crate) struct Stage {
     dir: tempfile::TempDir,
     pub(crate) vars: Vec<(String, String)>,
-    pub(crate) chosen: OperatorEnv,
+    pub(crate) chosen: Policy,
     pub(crate) settings: String,
     pub(crate) goals: Vec<Goal>,
     pub(crate) subreaper: bool,
@@ -52,7 +53,7 @@ impl Stage {
         Self {
             dir,
             vars: vec![("HOME".into(), home), ("PATH".into(), path)],
-            chosen: OperatorEnv::default(),
+            chosen: Policy::default(),
             settings: String::new(),
             goals: Vec::new(),
             subreaper: false,
@@ -101,6 +102,10 @@ impl Stage {
             chosen: self.chosen.clone(),
             subreaper: self.subreaper,
             verdicts: self.verdicts.clone(),
+            wall: Wall::none(),
+            git: Vec::new(),
+            objects: Vec::new(),
+            packages: None,
             setup_pause: Some(Duration::ZERO),
         }))
     }

@@ -248,7 +248,12 @@ impl World {
 
     pub(crate) fn env(&self) -> Env {
         let home = self.dir.path().join("home");
-        fs::create_dir_all(&home).unwrap();
+        let policy = home.join("config/peers/sandbox.yaml");
+        if !policy.exists() {
+            // What a wall holds has tests of its own; here scripts do what no wall would let them.
+            fs::create_dir_all(policy.parent().unwrap()).unwrap();
+            fs::write(policy, "backend: none\nrequire: 0\n").unwrap();
+        }
         Env::from_pairs([
             ("HOME", home.clone().into_os_string()),
             ("PATH", std::env::var_os("PATH").unwrap()),

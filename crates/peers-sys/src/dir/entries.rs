@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 use rustix::io::Errno;
@@ -50,6 +51,18 @@ impl SafeDir {
         .map_err(|e| io_error(&self.path, "list", e))?;
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Listing { entries, truncated })
+    }
+
+    /// Makes the symbolic link `name`, which leads to `target`.
+    ///
+    /// # Errors
+    /// [`FileError::AlreadyExists`], [`FileError::Io`].
+    pub fn link(&self, name: impl AsRef<OsStr>, target: &Path) -> Result<(), FileError> {
+        let name = self.component(name.as_ref())?;
+        rustix::fs::symlinkat(target, self.as_fd(), name).map_err(|errno| match errno {
+            Errno::EXIST => FileError::AlreadyExists { path: self.path.join(name) },
+            errno => io_error(&self.path.join(name), "make a link", errno),
+        })
     }
 
     /// What `name` stands for, links not followed; `None` when there is nothing.

@@ -5,7 +5,8 @@ use peers_model::config::Permissions;
 use crate::argv::{check, deliver};
 use crate::registry::adapter;
 use crate::tool::{
-    Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, PromptMode, Tool, ToolKind, ToolSpec,
+    Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, PromptMode, StatePlace, Tool, ToolKind,
+    ToolSpec,
 };
 
 /// By this argument our program is asked to be the bridge.
@@ -53,14 +54,21 @@ impl Tool for Acp {
 
     /// By the first word of the program's file name: `claude-code-acp` gets what claude gets.
     fn login_env_for(&self, argv: &[String]) -> LoginEnv {
-        let file = argv.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
-        let word = file.split(['-', '_', '.']).next().unwrap_or_default();
-        match ToolKind::from_name(word) {
+        match behind(argv) {
             kind @ (ToolKind::Claude | ToolKind::Codex | ToolKind::Opencode) => adapter(&kind).login_env(),
             ToolKind::Other(name) if name == "gemini" => {
                 LoginEnv { names: &["GOOGLE_API_KEY"], prefixes: &["GEMINI_"] }
             }
             ToolKind::Acp | ToolKind::Other(_) => self.login_env(),
+        }
+    }
+
+    fn state_for(&self, argv: &[String]) -> &'static [StatePlace] {
+        const GEMINI: &[StatePlace] = &[StatePlace::new(".gemini")];
+        match behind(argv) {
+            kind @ (ToolKind::Claude | ToolKind::Codex | ToolKind::Opencode) => adapter(&kind).state(),
+            ToolKind::Other(name) if name == "gemini" => GEMINI,
+            ToolKind::Acp | ToolKind::Other(_) => self.state(),
         }
     }
 
@@ -72,6 +80,12 @@ impl Tool for Acp {
     fn required_env(&self, _spec: &ToolSpec) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// The tool that a program belongs to, by the first word of its file's name.
+fn behind(argv: &[String]) -> ToolKind {
+    let file = argv.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
+    ToolKind::from_name(file.split(['-', '_', '.']).next().unwrap_or_default())
 }
 
 #[cfg(test)]

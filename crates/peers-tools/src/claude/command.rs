@@ -1,7 +1,9 @@
 //! Command line of Claude Code.
 
 use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
-use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
+use crate::tool::{
+    Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, StatePlace, Tool, ToolKind, ToolSpec,
+};
 
 /// The adapter for Claude Code.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,12 @@ impl Tool for Claude {
 
     fn structured(&self, argv: &[String]) -> bool {
         matches!(option_values(argv, &["--output-format"]).last(), Some("json" | "stream-json"))
+    }
+
+    fn state(&self) -> &'static [StatePlace] {
+        const STATE: &[StatePlace] =
+            &[StatePlace::named(".claude", "CLAUDE_CONFIG_DIR"), StatePlace::new(".claude.json")];
+        STATE
     }
 
     fn login_env(&self) -> LoginEnv {

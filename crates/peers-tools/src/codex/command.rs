@@ -1,7 +1,9 @@
 //! Command line of codex. Most settings travel as `-c key=value`, where the value is a TOML scalar.
 
 use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
-use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
+use crate::tool::{
+    Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, StatePlace, Tool, ToolKind, ToolSpec,
+};
 
 const OPENROUTER: &str = "openrouter";
 const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
@@ -54,6 +56,11 @@ impl Tool for Codex {
 
     fn structured(&self, argv: &[String]) -> bool {
         has_option(argv, &["--json"])
+    }
+
+    fn state(&self) -> &'static [StatePlace] {
+        const STATE: &[StatePlace] = &[StatePlace::named(".codex", "CODEX_HOME")];
+        STATE
     }
 
     fn login_env(&self) -> LoginEnv {

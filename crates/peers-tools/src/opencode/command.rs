@@ -1,7 +1,9 @@
 //! Command line of opencode.
 
 use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
-use crate::tool::{Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, Tool, ToolKind, ToolSpec};
+use crate::tool::{
+    Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, StatePlace, Tool, ToolKind, ToolSpec,
+};
 
 /// The adapter for opencode.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,16 @@ impl Tool for Opencode {
 
     fn structured(&self, argv: &[String]) -> bool {
         option_values(argv, &["--format"]).last() == Some("json")
+    }
+
+    fn state(&self) -> &'static [StatePlace] {
+        const STATE: &[StatePlace] = &[
+            StatePlace::new(".config/opencode"),
+            StatePlace::new(".local/share/opencode"),
+            StatePlace::new(".local/state/opencode"),
+            StatePlace::new(".cache/opencode"),
+        ];
+        STATE
     }
 
     fn login_env(&self) -> LoginEnv {

@@ -90,7 +90,7 @@ budget:
 /// The scripts, by peer. JSON is YAML, and quotes what must be quoted.
 pub(super) fn scripts(kind: Kind) -> [(&'static str, String); 2] {
     let text = |script: &serde_json::Value| format!("{script:#}\n");
-    [("alice", text(&alice(kind))), ("bob", text(&bob(kind)))]
+    [("alice", text(&every_second(alice(kind), 0))), ("bob", text(&every_second(bob(kind), 1)))]
 }
 
 /// Finds the bug, fixes it, and reviews at last.
@@ -99,6 +99,7 @@ fn alice(kind: Kind) -> serde_json::Value {
     let run = json!({"shell": kind.test()});
     json!({
         "as": "claude",
+        "count": "ticks",
         "after": "repeat",
         "turns": [
             [
@@ -140,12 +141,31 @@ fn alice(kind: Kind) -> serde_json::Value {
     })
 }
 
+/// Turns by the number of the tick, for who takes each second one: behind a wall a script has nowhere to count.
+fn every_second(script: serde_json::Value, first: usize) -> serde_json::Value {
+    let mut script = script;
+    let Some(turns) = script.get_mut("turns").and_then(serde_json::Value::as_array_mut) else {
+        return script;
+    };
+    let idle = json!([{"handoff": "Nothing to add"}]);
+    let (answers, played): (Vec<_>, Vec<_>) = turns.drain(..).partition(|turn| turn.get("on").is_some());
+    turns.extend(answers);
+    turns.extend(std::iter::repeat_n(idle.clone(), first));
+    let more = played.len().saturating_sub(1);
+    for (at, turn) in played.into_iter().enumerate() {
+        turns.push(turn);
+        turns.extend((at < more).then(|| idle.clone()));
+    }
+    script
+}
+
 /// Reproduces the bug, verifies the fix, reviews, and is the skeptic.
 fn bob(kind: Kind) -> serde_json::Value {
     let (file, content) = kind.reproducer();
     let (fixed, _) = kind.fix();
     json!({
         "as": "codex",
+        "count": "ticks",
         "after": "repeat",
         "turns": [
             {

@@ -1,0 +1,113 @@
+//! `peers sandbox`: what a peer or a gate sees from behind the wall, and a look around from there.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use peers_model::config::PeerSpec;
+use peers_model::request::AskedWall;
+use peers_model::{Backend, exit};
+use peers_place::Place;
+use peers_run::boot::{BootError, Finding, Loaded};
+use peers_run::env::Policy;
+use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
+use peers_sys::confine::Files;
+use peers_sys::env::Env;
+use peers_sys::error::chain;
+use peers_sys::spawn::Spawn;
+
+use crate::scratch::Scratch;
+
+/// Who looks.
+#[derive(Debug, Clone, Copy)]
+pub enum Who<'a> {
+    /// This peer, in its turn.
+    Peer(&'a PeerSpec),
+    /// A gate in the work tree.
+    Gate,
+    /// A command of `setup`.
+    SetUp,
+}
+
+/// A place behind the wall; it goes with the value.
+pub struct Inside {
+    backend: Backend,
+    spawn: Spawn,
+    _scratch: Scratch,
+}
+
+/// What a wall is told, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rules {
+    /// Nothing.
+    None,
+    /// The arguments of bubblewrap.
+    Bwrap(Vec<String>),
+    /// What Landlock lets through.
+    Landlock {
+        /// Read and executed, with all below.
+        read: Vec<String>,
+        /// Written as well.
+        write: Vec<String>,
+    },
+}
+
+impl Inside {
+    /// Makes it ready for `/bin/sh`, or for `command` run by it. Nothing runs yet.
+    ///
+    /// # Errors
+    /// [`BootError`], also where no wall holds that is asked for.
+    pub fn new(
+        place: &Place,
+        env: &Env,
+        loaded: &Loaded,
+        (who, asked): (Who<'_>, AskedWall),
+        command: Option<&str>,
+    ) -> Result<Self, BootError> {
+        let policy = Policy::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let scratch = Scratch::new(place)?;
+        let peers = place.open_peers()?;
+        let spec = SiteSpec { peers, ..scratch.site(place, env, (policy, asked), &loaded.config)? };
+        let backend = spec.wall.backend();
+        let site = std::rc::Rc::new(Site::new(spec));
+        let mut argv = vec!["/bin/sh".to_owned()];
+        argv.extend(command.iter().flat_map(|command| ["-c".to_owned(), (*command).to_owned()]));
+        let plain = |why: String| Finding::plain(exit::INVALID, why);
+        let spawn = match who {
+            Who::Peer(peer) => as_peer(&site, peer, argv).map_err(plain)?,
+            Who::Gate => as_gate(&site, &loaded.config, argv, Role::Gate).map_err(plain)?,
+            Who::SetUp => as_gate(&site, &loaded.config, argv, Role::SetUp).map_err(plain)?,
+        };
+        Ok(Self { backend, spawn, _scratch: scratch })
+    }
+
+    /// Which wall it is.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// What that wall is told.
+    #[must_use]
+    pub fn rules(&self) -> Rules {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        match (&self.spawn.within, &self.spawn.confine.files) {
+            (Some(within), _) => {
+                Rules::Bwrap(within.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
+            }
+            (None, Some(Files { read, write })) => Rules::Landlock {
+                read: read.iter().map(|path| shown(path)).collect(),
+                write: write.iter().map(|path| shown(path)).collect(),
+            },
+            (None, None) => Rules::None,
+        }
+    }
+
+    /// Runs it with our own standard streams, to its end.
+    ///
+    /// # Errors
+    /// [`io::Error`] if it could not be started.
+    pub fn run(&self) -> io::Result<ExitStatus> {
+        self.spawn.run_here()
+    }
+}

@@ -1,0 +1,275 @@
+//! What agents and gates reach from behind each wall, tried from inside by a shell, and the table of it in
+//! docs/SECURITY.md (`PEERS_UPDATE=1` writes it anew). A wall that this machine cannot put up is left out, which is no
+//! error unless `PEERS_WALLS=all` says that all are there.
+#![cfg(target_os = "linux")]
+
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use crate::support::{Ended, World};
+
+const WALLS: [&str; 3] = ["bwrap", "landlock", "none"];
+const BEGIN: &str = "<!-- what the walls hold: begin -->\n";
+const END: &str = "<!-- what the walls hold: end -->";
+
+/// Something an agent, or a gate, tries: a script that ends well where it succeeds.
+struct Row {
+    who: &'static str,
+    threat: &'static str,
+    script: &'static str,
+    /// By the order of [`WALLS`].
+    holds: [bool; 3],
+    left: &'static str,
+}
+
+const fn peer(threat: &'static str, script: &'static str, holds: [bool; 3], left: &'static str) -> Row {
+    Row { who: "peer", threat, script, holds, left }
+}
+
+const fn gate(threat: &'static str, script: &'static str, holds: [bool; 3], left: &'static str) -> Row {
+    Row { who: "gate", threat, script, holds, left }
+}
+
+const BOTH: [bool; 3] = [true, true, false];
+const PLACES: [bool; 3] = [true, false, false];
+
+const ROWS: [Row; 21] = [
+    peer("read a file of yours", "cat \"$OUT/key\"", BOTH, ""),
+    peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", BOTH, ""),
+    peer("write a file of yours", "echo x >> \"$OUT/key\" && [ -e \"$OUT/mark\" ]", BOTH, ""),
+    peer("read the trusted store", "cat \"$STORE/project.json\"", BOTH, ""),
+    peer("read another project", "cat \"$OUT/other/secret\"", BOTH, ""),
+    peer("read `/etc/shadow`", "cat /etc/shadow", BOTH, ""),
+    peer("read the environment of the loop", "cat \"/proc/$LOOP/environ\"", BOTH, ""),
+    peer("signal the loop", "kill -0 \"$LOOP\"", BOTH, ""),
+    peer(
+        "see the processes of this machine",
+        "[ -d \"/proc/$LOOP\" ]",
+        PLACES,
+        "Landlock: names and arguments, nothing else",
+    ),
+    peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", BOTH, ""),
+    peer(
+        "read what the other peer is told",
+        "cat .peers/inbox/ben/note",
+        PLACES,
+        "Landlock: a review is not blind",
+    ),
+    peer("read what the other peer said", "cat .peers/log/said", PLACES, "Landlock: a review is not blind"),
+    peer(
+        "change goals or configuration",
+        "echo '#' >> .peers/goals.yaml",
+        PLACES,
+        "elsewhere it is found, and stops the run",
+    ),
+    peer(
+        "plant a hook",
+        "echo '#' > .git/hooks/pre-commit",
+        PLACES,
+        "elsewhere it is put back after the turn, and told",
+    ),
+    peer(
+        "plant a git configuration",
+        "git config core.fsmonitor /bin/true",
+        PLACES,
+        "elsewhere it is put back after the turn, and told",
+    ),
+    peer(
+        "move `.git` away and make another",
+        "mv .git .git2",
+        PLACES,
+        "elsewhere it stops the run, with the way back",
+    ),
+    peer(
+        "talk to a socket of this machine",
+        "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or exit 1; connect(S, sockaddr_un($ENV{\"OUT\"} . \"/sock\")) or exit 1'",
+        PLACES,
+        "Landlock knows no sockets: a daemon that trusts your user",
+    ),
+    peer(
+        "reach a port of this machine",
+        "bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT'",
+        [false, false, false],
+        "agents have your network in this version",
+    ),
+    gate(
+        "reach a port of this machine, from a gate",
+        "bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT'",
+        PLACES,
+        "Landlock: gates have your network",
+    ),
+    gate(
+        "change goals, or the git directory, from a gate",
+        "echo '#' >> .peers/goals.yaml || echo '#' > .git/hooks/pre-commit",
+        PLACES,
+        "elsewhere it is found, or put back",
+    ),
+    gate("read a file of yours, from a gate", "cat \"$OUT/key\"", BOTH, ""),
+];
+
+/// A repository, and beside it what is nobody's business.
+struct Ground {
+    world: World,
+    _port: TcpListener,
+    _socket: UnixListener,
+    vars: String,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let world = World::ready("true");
+        std::fs::remove_file(world.path("home/config/peers/sandbox.yaml")).unwrap();
+        let out = world.path("outside");
+        std::fs::create_dir_all(out.join("other")).unwrap();
+        for file in ["key", "other/secret"] {
+            std::fs::write(out.join(file), "secret\n").unwrap();
+        }
+        world.write(".peers/inbox/ben/note", "for ben\n");
+        world.write(".peers/log/said", "by ben\n");
+        std::fs::create_dir_all(world.at(".git/hooks")).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = UnixListener::bind(out.join("sock")).unwrap();
+        let vars = format!(
+            "export OUT='{}' STORE='{}' LOOP={} PORT={}\n",
+            out.display(),
+            world.store().display(),
+            std::process::id(),
+            port.local_addr().unwrap().port()
+        );
+        Self { world, _port: port, _socket: socket, vars }
+    }
+
+    fn shell(&self, who: &str, wall: &str, script: &str) -> Ended {
+        let script = format!("{}{script}", self.vars);
+        let mut args = vec!["sandbox", "shell", "--sandbox", wall, "-c", &script];
+        if who == "gate" {
+            args.push("--gate");
+        }
+        self.world.peers(&args)
+    }
+
+    fn has(&self, wall: &str) -> bool {
+        let there = self.shell("peer", wall, "exit 0").code == Some(0);
+        let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
+        assert!(there || !all, "{wall} is not there");
+        there
+    }
+}
+
+fn document() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/SECURITY.md")
+}
+
+fn table() -> String {
+    let mut out = String::from(
+        "| An agent tries to | bwrap | landlock | none | What is left |\n|---|---|---|---|---|\n",
+    );
+    for row in &ROWS {
+        let [bwrap, landlock, none] = row.holds.map(|holds| if holds { "held" } else { "open" });
+        writeln!(out, "| {} | {bwrap} | {landlock} | {none} | {} |", row.threat, row.left).unwrap();
+    }
+    out
+}
+
+#[test]
+fn each_wall_holds_what_the_table_says_and_the_table_is_that_of_the_manual() {
+    for (at, wall) in WALLS.iter().enumerate() {
+        let mut ground = Ground::new();
+        if !ground.has(wall) {
+            continue;
+        }
+        for row in &ROWS {
+            let done = ground.shell(row.who, wall, row.script);
+            let held = done.code != Some(0);
+            assert_eq!(held, row.holds[at], "{wall}: {}\n{}{}", row.threat, done.out, done.err);
+            if !held {
+                // What succeeds leaves traces.
+                ground = Ground::new();
+            }
+        }
+    }
+    let path = document();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (found, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("PEERS_UPDATE").is_some() {
+        std::fs::write(&path, format!("{before}{BEGIN}{}{END}{after}", table())).unwrap();
+    } else {
+        assert_eq!(found, table(), "PEERS_UPDATE=1 writes it anew");
+    }
+}
+
+#[test]
+fn what_work_needs_is_there_behind_each_wall() {
+    for wall in WALLS {
+        let ground = Ground::new();
+        if !ground.has(wall) {
+            continue;
+        }
+        for script in [
+            "echo new > a && git status --short && git log --oneline",
+            "t=$(mktemp) && echo x > \"$t\" && rm \"$t\"",
+            "mkdir -p \"$HOME/.cache/x\" && echo x > \"$HOME/.cache/x/y\"",
+            "mkdir -p .peers/inbox/ann; echo note > .peers/inbox/ann/note",
+            "cat .peers/goals.yaml",
+            "getent passwd 0 || cat /etc/passwd",
+        ] {
+            let done = ground.shell("peer", wall, script);
+            assert_eq!(done.code, Some(0), "{wall}: {script}: {}{}", done.out, done.err);
+        }
+        let done =
+            ground.shell("gate", wall, "echo built > out && git log --oneline && echo x > \"$HOME/y\"");
+        assert_eq!(done.code, Some(0), "{wall}: {}{}", done.out, done.err);
+    }
+}
+
+#[test]
+fn a_run_without_a_wall_is_refused_until_somebody_says_that_they_know() {
+    let world = World::ready("true");
+    std::fs::remove_file(world.path("home/config/peers/sandbox.yaml")).unwrap();
+    let refused = world.peers(&["run", "--sandbox", "none"]).exits(6);
+    refused.err_has("`--sandbox none` is of tier 0, and tier 1 is required").err_has("--i-know");
+    assert!(world.records("run-started").is_empty());
+    let done = world.peers(&["run", "--sandbox", "none", "--i-know", "--max-ticks", "1"]).exits(0);
+    done.err_has("unconfined: agents and gates run as you, without a sandbox");
+    // Whoever watches needs no more than the name.
+    world.peers(&["tick", "--sandbox", "none"]).exits(0).err_has("unconfined");
+    world.peers(&["verify", "--sandbox", "none"]).exits(0);
+    world.peers(&["run", "--sandbox", "podman"]).exits(2).err_has("bwrap, landlock, none");
+}
+
+#[test]
+fn where_a_wall_is_missing_it_is_named_with_the_command_that_fixes_it() {
+    let world = World::ready("true");
+    std::fs::remove_file(world.path("home/config/peers/sandbox.yaml")).unwrap();
+    // A search path with git and nothing else.
+    let git = String::from_utf8(
+        std::process::Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout,
+    );
+    let bin = world.path("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::os::unix::fs::symlink(git.unwrap().trim(), bin.join("git")).unwrap();
+    let mut command = world.command(crate::support::program());
+    let refused =
+        Ended::of(&command.env("PATH", &bin).args(["run", "--require", "2"]).output().unwrap()).exits(6);
+    refused.err_has("no sandbox of tier 2 or better holds on this machine");
+    refused.err_has("bwrap: bubblewrap is not installed: `apt install bubblewrap`");
+}
+
+#[test]
+fn the_demonstration_completes_behind_each_wall_and_says_which_it_is() {
+    for wall in WALLS {
+        let ground = Ground::new();
+        if !ground.has(wall) {
+            continue;
+        }
+        let policy = format!("backend: {wall}\n");
+        std::fs::write(ground.world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
+        let done = ground.world.peers(&["demo", "--language", "shell"]).exits(0);
+        let said = if wall == "none" { "unconfined".to_owned() } else { format!("sandbox {wall}: ") };
+        done.err_has(&said);
+        done.out_has("Stopped: complete");
+    }
+}
