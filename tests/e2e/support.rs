@@ -132,8 +132,10 @@ impl World {
         let tmp = tempfile::tempdir().unwrap();
         let config = tmp.path().join("home/config/peers");
         std::fs::create_dir_all(&config).unwrap();
-        // What a wall holds has tests of its own; here scripts do what no wall would let them.
-        std::fs::write(config.join("sandbox.yaml"), "backend: none\nrequire: 0\n").unwrap();
+        // What a wall holds has tests of its own; here scripts do what no wall would let them, unless somebody wants
+        // to see which (`PEERS_TEST_WALL=bwrap`).
+        let wall = std::env::var("PEERS_TEST_WALL").unwrap_or_else(|_| "none".to_owned());
+        std::fs::write(config.join("sandbox.yaml"), format!("backend: {wall}\nrequire: 0\n")).unwrap();
         for dir in ["home", "repo", "scripts"] {
             std::fs::create_dir_all(tmp.path().join(dir)).unwrap();
         }

@@ -38,7 +38,7 @@ const PLACES: [bool; 3] = [true, false, false];
 const ROWS: [Row; 21] = [
     peer("read a file of yours", "cat \"$OUT/key\"", BOTH, ""),
     peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", BOTH, ""),
-    peer("write a file of yours", "echo x >> \"$OUT/key\" && [ -e \"$OUT/mark\" ]", BOTH, ""),
+    peer("write a file of yours", "echo x >> \"$OUT/key\"", BOTH, ""),
     peer("read the trusted store", "cat \"$STORE/project.json\"", BOTH, ""),
     peer("read another project", "cat \"$OUT/other/secret\"", BOTH, ""),
     peer("read `/etc/shadow`", "cat /etc/shadow", BOTH, ""),

@@ -350,6 +350,7 @@ fn source(
         tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
         measurer: Measurer::this_program().map_err(|e| Finding::plain(exit::BUG, e.to_string()))?,
         kept: None,
+        turns: None,
     };
     let mut source = GitRepo::new(control, parts);
     // What follows reads HEAD there.

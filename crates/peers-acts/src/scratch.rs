@@ -11,7 +11,7 @@ use peers_run::boot::walls::{self, Found, Ours};
 use peers_run::boot::{self, BootError, Finding};
 use peers_run::cache;
 use peers_run::env::Policy;
-use peers_run::procs::{SiteSpec, WALL};
+use peers_run::procs::{SiteSpec, TurnMounts, WALL};
 use peers_store::verdicts::Verdicts;
 use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
@@ -74,6 +74,7 @@ impl Scratch {
             bin: if wall.backend() == Backend::None { running_exe()? } else { bin },
             git: repo.iter().flat_map(|repo| walls::outside_of(place.work_dir(), repo)).collect(),
             objects: objects.collect(),
+            turn: TurnMounts::default(),
             packages: walls::packages(&wall, config, &self.cache)?,
             wall,
             operator: env.clone(),

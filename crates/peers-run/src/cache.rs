@@ -20,6 +20,8 @@ pub const BUILT: [&str; 9] =
     ["target", "node_modules", ".venv", "venv", "build", "dist", ".pytest_cache", ".mypy_cache", ".next"];
 /// Where the children of a loop have their temporary files.
 pub const SCRATCH: &str = "scratch";
+/// Where the git directory of a turn is made.
+pub const TURNS: &str = "turns";
 /// Where packages are kept that `setup` fetches.
 pub const PACKAGES: &str = "packages";
 /// The beginning of the name of what a command outside of a loop works in.
@@ -43,7 +45,7 @@ const LISTED: usize = 10_000;
 /// [`FileError`].
 pub fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
     clear_but(cache, |name| {
-        [PRISTINE, GATE_TREE, SCRATCH, PACKAGES].contains(&name)
+        [PRISTINE, GATE_TREE, SCRATCH, TURNS, PACKAGES].contains(&name)
             || [ONESHOT, PROOF].iter().any(|prefix| id_of(name, prefix).is_some())
     })
 }

@@ -13,6 +13,7 @@ mod past;
 mod putback;
 mod stopped;
 mod turn;
+mod turngit;
 mod unopened;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -46,6 +47,7 @@ use turn::{TURN_FILE, TurnMark};
 
 pub use own::open_control;
 pub use past::ledger_author;
+pub use turngit::Turns;
 pub(crate) use unopened::{
     changed_since_gates, has_gates_mark, has_own_lock, mend_unopened, remove_own_locks,
 };
@@ -100,6 +102,8 @@ pub struct GitRepo {
     /// Warnings that are given once, and those that wait for the end of a turn.
     told: BTreeSet<String>,
     to_tell: Vec<String>,
+    /// Where the git directory of a turn is made, where agents have one of their own.
+    turns: Option<Turns>,
     /// What HEAD needs was looked for before the first turn of this process.
     looked_over: bool,
 }
@@ -129,6 +133,8 @@ pub struct GitRepoParts {
     pub measurer: Measurer,
     /// The trusted store, for a loop: there it keeps what is long to read.
     pub kept: Option<FsDisk>,
+    /// Where the git directory of a turn is made; absent where agents have the one of the checkout.
+    pub turns: Option<Turns>,
 }
 
 fn failure(error: GitError) -> RepoFailure {
@@ -190,7 +196,8 @@ impl GitRepo {
     /// Over an open control git dir.
     #[must_use]
     pub fn new(control: ControlDir, parts: GitRepoParts) -> Self {
-        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, measurer, mut kept } = parts;
+        let GitRepoParts { work_dir, common_dir, git_dir, pristine, base, tests, measurer, mut kept, turns } =
+            parts;
         let history = kept.as_mut().and_then(History::read);
         let read = git_dir.read_opt(TURN_FILE, turn::MARK_CAP).ok().flatten();
         let mut turn: Option<TurnMark> = read.and_then(|bytes| TurnMark::read(&bytes));
@@ -219,6 +226,7 @@ impl GitRepo {
             peeled: HashMap::new(),
             told: BTreeSet::new(),
             to_tell: Vec::new(),
+            turns,
             looked_over: false,
         };
         if let (Some(mark), Some(at)) = (&repo.turn, repo.started_at()) {
@@ -451,8 +459,12 @@ impl Repo for GitRepo {
         self.with_control(Self::key_now)
     }
 
-    fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
-        self.with_control(|repo| repo.mark_turn(tick))
+    fn before_turn(&mut self, tick: TickNo, peer: &PeerName) -> Result<(), RepoFailure> {
+        // Of a turn that was cut short and is not taken up: nobody's.
+        let told = self.take_turn_git(tick)?;
+        self.to_tell.extend(told);
+        self.with_control(|repo| repo.mark_turn(tick))?;
+        self.with_control(|repo| repo.make_turn_git(peer))
     }
 
     fn before_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
@@ -483,7 +495,10 @@ impl Repo for GitRepo {
 
     fn harvest(&mut self, tick: TickNo, from: &CommitId, scopes: &Scopes) -> Result<Harvest, RepoFailure> {
         self.see_to_old_gates();
-        self.harvest_turn(tick, from, scopes)
+        let told = self.take_turn_git(tick)?;
+        let mut found = self.harvest_turn(tick, from, scopes)?;
+        found.warnings.splice(0..0, told);
+        Ok(found)
     }
 
     fn before_stop(&mut self, turn: Option<(TickNo, &CommitId)>, what: String) -> String {

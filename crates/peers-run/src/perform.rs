@@ -96,7 +96,7 @@ impl<W: World> Engine<W> {
                     notes::clear(self.store.disk(), &launch.peer, &work);
                 }
                 self.world.guard().before();
-                if let Err(failure) = self.world.repo().before_turn(launch.tick) {
+                if let Err(failure) = self.world.repo().before_turn(launch.tick, &launch.peer) {
                     self.pending.push_back(Failure::from(failure).event());
                     return;
                 }
@@ -326,7 +326,7 @@ impl<W: World> Engine<W> {
         let ran = self.machine.state.open.as_ref().is_some_and(|open| open.spawned.is_some());
         if ran && !self.world.repo().remembers(tick) {
             // What is there now is what the next start compares with, once a person has looked.
-            self.world.repo().before_turn(tick)?;
+            self.world.repo().before_turn(tick, peer)?;
             let detail = format!(
                 "git/turn.json in the trusted store, which says what tick {tick} of {peer} must not touch, is \
                  lost or damaged\nlook at .git/config and .git/hooks of the repository, then start again"

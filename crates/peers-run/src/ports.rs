@@ -111,11 +111,11 @@ pub trait Repo {
     /// [`RepoFailure`].
     fn key(&mut self) -> Result<TreeKey, RepoFailure>;
 
-    /// Remembers what a turn must not touch.
+    /// Remembers what a turn of this peer must not touch.
     ///
     /// # Errors
     /// [`RepoFailure`].
-    fn before_turn(&mut self, tick: TickNo) -> Result<(), RepoFailure>;
+    fn before_turn(&mut self, tick: TickNo, peer: &PeerName) -> Result<(), RepoFailure>;
 
     /// Remembers what gates must not touch.
     ///

@@ -10,6 +10,8 @@ pub struct Access {
     pub read: Vec<PathBuf>,
     /// Read and written.
     pub write: Vec<PathBuf>,
+    /// What lies over that, in this order, where the backend has mounts.
+    pub mounts: Vec<Mount>,
     /// Places within [`Access::write`] that stay as they are.
     pub kept: Vec<PathBuf>,
     /// Directories within all of that which are empty for the child.
@@ -22,6 +24,17 @@ pub struct Access {
     pub scratch: Option<PathBuf>,
     /// The network.
     pub network: Network,
+}
+
+/// A file or directory that a child has at another place than we.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Where it is.
+    pub outside: PathBuf,
+    /// Where the child has it.
+    pub inside: PathBuf,
+    /// It is written.
+    pub writable: bool,
 }
 
 /// What a child reaches.

@@ -76,6 +76,10 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
     for path in &access.write {
         out.pair("--bind-try", path, path);
     }
+    for mount in &access.mounts {
+        let option = if mount.writable { "--bind" } else { "--ro-bind" };
+        out.pair(option, &mount.outside, &mount.inside);
+    }
     for path in &access.kept {
         out.pair("--ro-bind-try", path, path);
     }
@@ -110,6 +114,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Mount;
 
     #[test]
     fn what_bubblewrap_is_told_is_this_in_this_order() {
@@ -117,6 +122,11 @@ mod tests {
         let access = Access {
             read: vec![path("/h/.nvm/v22")],
             write: vec![path("/h/repo")],
+            mounts: vec![Mount {
+                outside: path("/h/turn/.git"),
+                inside: path("/h/repo/.git"),
+                writable: true,
+            }],
             kept: vec![path("/h/repo/.peers")],
             hidden: vec![path("/h/repo/.peers/inbox")],
             shown: vec![path("/h/repo/.peers/inbox/ann")],
@@ -137,6 +147,7 @@ mod tests {
             --die-with-parent\n--cap-drop ALL\n--hostname peers\n--ro-bind /usr /usr\n--symlink usr/bin /bin\n--dev /dev\n\
             --proc /proc\n--tmpfs /tmp\n--tmpfs /run\n--tmpfs /h\n--ro-bind-try /h/.nvm/v22 /h/.nvm/v22\n\
             --ro-bind /opt/peers /run/peers/bin/peers\n--bind-try /h/repo /h/repo\n\
+            --bind /h/turn/.git /h/repo/.git\n\
             --ro-bind-try /h/repo/.peers /h/repo/.peers\n--tmpfs /h/repo/.peers/inbox\n\
             --bind-try /h/repo/.peers/inbox/ann /h/repo/.peers/inbox/ann\n--remount-ro /h/repo/.peers/inbox\n\
             --remount-ro /";

@@ -12,7 +12,7 @@ mod port;
 mod wall;
 mod watched;
 
-pub use access::{Access, Network, SYSTEM, place_of_program, places_of_programs};
+pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_programs};
 pub use none::Unconfined;
 pub use peers_model::Backend;
 pub use port::{ExecError, ExecSpec, OUTPUT_CAP, Output, Ran, Sandbox};

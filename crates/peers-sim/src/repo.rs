@@ -248,7 +248,7 @@ impl Repo for SimRepo {
         Ok(TreeKey { head: facts.head, tree: facts.worktree })
     }
 
-    fn before_turn(&mut self, _tick: TickNo) -> Result<(), RepoFailure> {
+    fn before_turn(&mut self, _tick: TickNo, _peer: &PeerName) -> Result<(), RepoFailure> {
         self.act(|_| ())
     }
 

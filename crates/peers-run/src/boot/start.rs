@@ -40,13 +40,13 @@ use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
 use crate::env::Policy;
-use crate::gitrepo::{self, GitRepo, GitRepoParts, open_control, substrate};
+use crate::gitrepo::{self, GitRepo, GitRepoParts, Turns, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
 use crate::measure::Measurer;
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::primer::Making;
-use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec};
+use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec, TurnMounts};
 
 /// Bytes kept free for the last record on a full disk.
 const RESERVE: usize = 64 * 1024;
@@ -391,6 +391,10 @@ impl Ground {
         let mut primers = FsDisk::new(store_dir.try_clone()?, Some(peers_dir.try_clone()?));
         // What a turn that was cut short committed is not known yet.
         let is_known = control.facts().has(&making.head);
+        let mounts = TurnMounts::default();
+        // What a turn left in its own git directory outlives a crash, and another wall.
+        let turns = checkouts.create_subdir(cache::TURNS)?;
+        let turns = Turns { dir: turns, make: wall == Backend::Bwrap, mounts: Rc::clone(&mounts) };
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
             project: place.id().clone(),
@@ -408,6 +412,7 @@ impl Ground {
             git: outside_of(place.work_dir(), &repo),
             objects: vec![control.objects_dir(), repo.common_dir().join("objects")],
             packages: packages(&walls.wall, &loaded.config, &checkouts)?,
+            turn: Rc::clone(&mounts),
             wall: walls.wall,
             setup_pause: options.setup_pause,
         }));
@@ -468,6 +473,7 @@ impl Ground {
             tests: TestPaths::new(&loaded.config.bug_hunt.test_globs),
             measurer,
             kept: Some(FsDisk::new(store_dir.try_clone()?, None)),
+            turns: Some(turns),
         };
         let mut git_repo = GitRepo::new(control, parts);
         for text in mended {

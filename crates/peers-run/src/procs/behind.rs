@@ -96,7 +96,14 @@ impl Site {
             peer.argv.iter().skip(1).map(Path::new).filter(|path| path.is_absolute() && path.is_file());
         access.read.extend(named.map(Path::to_owned));
         access.write.push(self.spec.repo.clone());
-        access.write.extend(self.spec.git.iter().cloned());
+        access.mounts = self.spec.turn.borrow().clone();
+        if self.spec.wall.backend() != Backend::Bwrap {
+            access.write.extend(self.spec.git.iter().cloned());
+        } else if access.mounts.is_empty() {
+            // Nothing commits outside of a turn.
+            access.read.extend(self.spec.git.iter().cloned());
+            access.kept.push(self.spec.repo.join(".git"));
+        }
         let state = self.state_of(peer);
         access.write.extend(state.iter().map(|(_, at)| at.clone()));
         self.keep_peers(&mut access);

@@ -45,7 +45,7 @@ use peers_model::outcome::Usage;
 use peers_model::record::{HookFailed, PeerSpawned};
 use peers_model::verdict::Judged;
 use peers_model::{GoalId, PeerName, ProjectId, RunId, TickNo, Timestamp};
-use peers_sandbox::Wall;
+use peers_sandbox::{Mount, Wall};
 use peers_store::verdicts::Verdicts;
 use peers_store::{artifacts, layout};
 use peers_sys::SafeDir;
@@ -83,6 +83,9 @@ const FINISH: Duration = Duration::from_secs(8);
 /// A wait on the wall clock is looked at again after this, since that clock can be set.
 const TIMER_STEP: Duration = Duration::from_secs(15);
 
+/// What is mounted for a turn. Whoever makes its git directory says it here.
+pub type TurnMounts = Rc<RefCell<Vec<Mount>>>;
+
 /// What children are started with and by. The same for the whole process.
 #[derive(Debug)]
 pub struct SiteSpec {
@@ -114,6 +117,8 @@ pub struct SiteSpec {
     pub wall: Wall,
     /// Directories of git that lie outside of the work tree.
     pub git: Vec<PathBuf>,
+    /// What is mounted for the turn that is about to begin: the git directory that was made for it.
+    pub turn: TurnMounts,
     /// Objects that the git directories of checkouts borrow.
     pub objects: Vec<PathBuf>,
     /// Where packages are kept that `setup` fetches; absent: where the operator keeps them.

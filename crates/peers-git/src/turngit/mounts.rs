@@ -1,0 +1,130 @@
+//! What has to be mounted for a turn, as plain data, and the places for it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use super::config;
+use super::nested;
+use super::state::TurnGit;
+use crate::error::GitError;
+use crate::files::{self, Small};
+use crate::repo::PeerRepo;
+use crate::worktree::path_bytes;
+
+/// Where things of ours are seen inside. Object stores: `objects`, `objects.1`, ...
+const INSIDE: &str = "/run/peers";
+/// Stores that a store borrows from.
+const MAX_STORES: usize = 32;
+const STORE_FILE: u64 = 64 * 1024;
+
+/// Something that is mounted for a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnMount {
+    /// Where it is.
+    pub outside: PathBuf,
+    /// Where the turn sees it.
+    pub inside: PathBuf,
+    /// Whether the turn may write to it.
+    pub writable: bool,
+}
+
+impl TurnMount {
+    fn read(outside: impl Into<PathBuf>, inside: impl Into<PathBuf>) -> Self {
+        Self { outside: outside.into(), inside: inside.into(), writable: false }
+    }
+}
+
+/// The checkout's object store and all that it borrows from.
+pub(super) struct Stores(Vec<PathBuf>);
+
+impl Stores {
+    pub(super) fn of(checkout: &PeerRepo) -> Result<Self, GitError> {
+        let mut found = vec![files::canonical(&checkout.objects_dir())?];
+        let mut at = 0;
+        while let Some(store) = found.get(at).filter(|_| at < MAX_STORES).cloned() {
+            at += 1;
+            let file = store.join("info/alternates");
+            let text = files::read_small(&file, STORE_FILE).map_err(|source| GitError::io(&file, source))?;
+            let Small::Bytes(text) = text else { continue };
+            for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")) {
+                // What is not there cannot be borrowed from.
+                let other = files::canonical(&store.join(OsStr::from_bytes(line))).ok();
+                found.extend(other.filter(|other| !found.contains(other)));
+            }
+        }
+        found.truncate(MAX_STORES);
+        Ok(Self(found))
+    }
+
+    fn inside(n: usize) -> PathBuf {
+        Path::new(INSIDE).join(if n == 0 { "objects".to_owned() } else { format!("objects.{n}") })
+    }
+
+    /// `objects/info/alternates` as a turn has it.
+    pub(super) fn seen_inside(&self) -> String {
+        let lines = (0..self.0.len()).map(|n| Self::inside(n).display().to_string() + "\n");
+        lines.collect()
+    }
+
+    /// The same for us.
+    pub(super) fn seen_outside(&self) -> Result<Vec<u8>, GitError> {
+        let mut lines = self.0.iter().map(|store| path_bytes(store)).collect::<Result<Vec<_>, _>>()?;
+        lines.push(Vec::new());
+        Ok(lines.join(&b'\n'))
+    }
+}
+
+/// Mounts in the order in which they are to be made. Remembers the submodules.
+pub(super) fn list(
+    turn: &mut TurnGit,
+    checkout: &PeerRepo,
+    stores: &Stores,
+) -> Result<Vec<TurnMount>, GitError> {
+    let (work, dot_git) = (checkout.work_dir(), checkout.work_dir().join(".git"));
+    let linked = checkout.git_dir() != dot_git;
+    let seen = if linked { Path::new(INSIDE).join("git") } else { dot_git.clone() };
+    let mut mounts = vec![TurnMount { outside: turn.git_dir(), inside: seen.clone(), writable: true }];
+    if linked {
+        let file = turn.own("gitfile");
+        files::replace(&file, format!("gitdir: {}\n", seen.display()).as_bytes())?;
+        mounts.push(TurnMount::read(file, &dot_git));
+    }
+    let empty = turn.own("empty");
+    files::replace(&empty, b"")?;
+    for (n, store) in stores.0.iter().enumerate() {
+        let inside = Stores::inside(n);
+        mounts.push(TurnMount::read(store, &inside));
+        // The stores named in it are mounted by themselves, and are not where it says.
+        if matches!(files::lstat(&store.join("info/alternates")), Ok(Some(_))) {
+            mounts.push(TurnMount::read(&empty, inside.join("info/alternates")));
+        }
+    }
+    if let Ok(lfs) = files::canonical(&checkout.common_dir().join("lfs")) {
+        mounts.push(TurnMount::read(lfs, Path::new(INSIDE).join("lfs")));
+    }
+    let mut modules: Vec<PathBuf> = Vec::new();
+    for entry in &turn.state.nested {
+        if entry.is_dir {
+            let at = work.join(OsStr::from_bytes(&entry.path));
+            mounts.push(TurnMount::read(&at, at.clone()));
+        } else {
+            let named = nested::named(entry, work).filter(|dir| dir.starts_with(checkout.common_dir()));
+            modules.extend(named.filter(|dir| !modules.contains(dir)));
+        }
+    }
+    // One lies in another where submodules have submodules.
+    modules.sort();
+    for (n, git_dir) in modules.iter().enumerate() {
+        // The directory of the turn hides the one that it lies in, so there must be a place for it.
+        if let Ok(rest) = git_dir.strip_prefix(&dot_git) {
+            let place = turn.git_dir().join(rest);
+            std::fs::create_dir_all(&place).map_err(|source| GitError::io(place, source))?;
+        }
+        let (filtered, config) = (turn.own(&format!("module-{n}.config")), git_dir.join("config"));
+        files::replace(&filtered, config::for_submodule(&config)?.as_bytes())?;
+        mounts.extend([TurnMount::read(git_dir, git_dir), TurnMount::read(filtered, config)]);
+    }
+    turn.state.modules = modules;
+    Ok(mounts)
+}
