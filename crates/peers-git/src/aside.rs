@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
@@ -22,7 +22,8 @@ const PATH: &str = ".path";
 /// Attempts at a name that nobody has taken.
 const ATTEMPTS: usize = 20;
 
-/// Moves something of a git directory, which has the name `shown` there, to where git does not look: for what must
+/// Moves something of a git directory or a work tree, which lies at `shown` from the top of the work tree, to where git
+/// does not look: for what must
 /// not be destroyed and cannot be copied. There it has a name of our own with `label` in it, and a file of the same
 /// name with `.path` at its end holds the old name. Returns where it is, from the git directory that all work trees
 /// share; nothing when nothing was there.
@@ -35,7 +36,7 @@ pub(crate) fn keep(
     shown: &Path,
     label: &str,
 ) -> Result<Option<String>, GitError> {
-    let old = Path::new(".git").join(shown).into_os_string().into_vec();
+    let old = shown.as_os_str().as_bytes();
     let (Some(parent), Some(leaf)) = (path.parent(), path.file_name()) else {
         return Err(GitError::io(path, Errno::INVAL));
     };
@@ -57,12 +58,12 @@ pub(crate) fn keep(
     let fail = |source| GitError::io(&at, source);
     let into = directory(common_dir).map_err(fail)?;
     // The name of the thing may be as long as a name can be, or made to mislead whoever reads it.
-    let hash = ids::hex(&Sha256::digest(&old));
+    let hash = ids::hex(&Sha256::digest(old));
     let mut name = format!("kept-{label}-{}", hash.get(..12).unwrap_or(&hash));
     for _ in 0..ATTEMPTS {
         let note = format!("{name}{PATH}");
         if files::lstat_at(&into, name.as_bytes()).map_err(fail)?.is_none()
-            && write_note(&into, &note, &old).map_err(fail)?
+            && write_note(&into, &note, old).map_err(fail)?
         {
             let moved = move_to(&into, &name);
             if !matches!(moved, Ok(true)) {

@@ -332,7 +332,7 @@ fn tidy_up(
     Ok(present)
 }
 
-fn open_below(dir: &Path, path: &[u8]) -> Result<OwnedFd, GitError> {
+pub(crate) fn open_below(dir: &Path, path: &[u8]) -> Result<OwnedFd, GitError> {
     let fail = |source| GitError::io(dir, source);
     let mut fd = files::open_dir(&files::canonical(dir)?).map_err(fail)?;
     for part in path.split(|b| *b == b'/').filter(|part| !part.is_empty()) {

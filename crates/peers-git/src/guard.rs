@@ -223,7 +223,7 @@ impl GuardSnapshot {
             Some(path) => (&self.git_dir, path),
             None => (&self.common_dir, name),
         };
-        aside::keep(&self.common_dir, &dir.join(shown), Path::new(shown), label)
+        aside::keep(&self.common_dir, &dir.join(shown), &Path::new(".git").join(shown), label)
     }
 
     /// Whether the repository can be opened now.

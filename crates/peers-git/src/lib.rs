@@ -47,6 +47,7 @@ mod reset;
 mod salvage;
 mod snapshot;
 mod store;
+mod turngit;
 mod unfinished;
 mod unfollowed;
 mod walk;
@@ -79,6 +80,10 @@ pub use reset::Reset;
 pub use salvage::{SalvageRef, SalvageSeen};
 pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 pub use store::{Completed, MissingObject, Remade};
+pub use turngit::{
+    Accepted, BranchMoved, Harvest, HarvestSpec, IndexUpdate, KeptRef, MadeTurn, MountAccess, NestedGit,
+    NestedMove, Published, TurnGit, TurnMount, TurnOutcome, TurnSpec, operator_config_files,
+};
 pub use unfinished::{Begun, Unfinished};
 pub use unfollowed::Unfollowed;
 pub use walk::{NewCommit, WALK_CAP};

@@ -168,34 +168,39 @@ impl Reset<'_> {
         if changes.is_empty() {
             return Ok(CheckoutReport::default());
         }
-        let path = self.peer.git_dir().join("index");
-        let fail = |source| GitError::library("write the index", source);
         let mut index = self.peer.open_index_file()?;
         let mut writer = self.writer(tree)?;
         write_changes(&mut writer, &mut index, changes)?;
-        let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;
-        let fresh = self.peer.git_dir().join(format!("index.peers-{hex}"));
-        let replace = || -> Result<(), GitError> {
-            let mut new = Index::open(&fresh).map_err(fail)?;
-            for entry in index.iter() {
-                new.add(&entry).map_err(fail)?;
-            }
-            new.write().map_err(fail)?;
-            rustix::fs::renameat(CWD, &fresh, CWD, &path).map_err(|error| GitError::io(&path, error))
-        };
-        replace().inspect_err(|_| {
-            // It may not exist; there is nothing better to do about it.
-            let _ = rustix::fs::unlinkat(CWD, &fresh, AtFlags::empty());
-        })?;
+        replace_index(self.peer, &index)?;
         Ok(writer.report)
     }
 }
 
+/// Writes a new index beside the old one, which it replaces. To be called with the index locked.
+pub(crate) fn replace_index(peer: &PeerRepo, index: &Index) -> Result<(), GitError> {
+    let path = peer.git_dir().join("index");
+    let fail = |source| GitError::library("write the index", source);
+    let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;
+    let fresh = peer.git_dir().join(format!("index.peers-{hex}"));
+    let replace = || -> Result<(), GitError> {
+        let mut new = Index::open(&fresh).map_err(fail)?;
+        for entry in index.iter() {
+            new.add(&entry).map_err(fail)?;
+        }
+        new.write().map_err(fail)?;
+        rustix::fs::renameat(CWD, &fresh, CWD, &path).map_err(|error| GitError::io(&path, error))
+    };
+    replace().inspect_err(|_| {
+        // It may not exist; there is nothing better to do about it.
+        let _ = rustix::fs::unlinkat(CWD, &fresh, AtFlags::empty());
+    })
+}
+
 /// The lock that git takes before it changes the index.
-struct IndexLock(PathBuf);
+pub(crate) struct IndexLock(PathBuf);
 
 impl IndexLock {
-    fn take(peer: &PeerRepo) -> Result<Self, GitError> {
+    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
         use std::io::Write as _;
         let path = peer.git_dir().join("index.lock");
         let busy =

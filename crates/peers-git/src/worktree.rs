@@ -362,7 +362,7 @@ fn empty_dir(dir: &Path) -> Result<(), GitError> {
 }
 
 /// A path for one of git's one-line files.
-fn path_bytes(path: &Path) -> Result<Vec<u8>, GitError> {
+pub(crate) fn path_bytes(path: &Path) -> Result<Vec<u8>, GitError> {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = path.as_os_str().as_bytes();
     if bytes.contains(&b'\n') {

@@ -22,7 +22,7 @@ use crate::repo::PeerRepo;
 /// a fetch costs about 20 ms before the first one.)
 const IN_PROCESS: Limits = Limits { objects: 300, bytes: 32 * 1024 * 1024 };
 /// New commits of one import.
-const MAX_COMMITS: usize = 1_000_000;
+pub(super) const MAX_COMMITS: usize = 1_000_000;
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,12 @@ impl ControlDir {
     }
 
     /// Copies in process; `None` when that is not the way to go.
-    fn copy_in(&self, peer: &PeerRepo, tips: &mut Tips, boundary: &[Oid]) -> Result<Option<usize>, GitError> {
+    pub(super) fn copy_in(
+        &self,
+        peer: &PeerRepo,
+        tips: &mut Tips,
+        boundary: &[Oid],
+    ) -> Result<Option<usize>, GitError> {
         let stores = (&objects::odb(&peer.repo)?, &objects::odb(&self.repo)?);
         let mut total = 0;
         match copy::copy_closure(stores, &[tips.head], boundary, IN_PROCESS, Shape::Strict)? {
@@ -307,7 +312,7 @@ pub(super) fn unknown_commits(
     Ok(())
 }
 
-pub(super) fn raw_parents(odb: &Odb<'_>, oid: Oid) -> Result<Vec<Oid>, GitError> {
+pub(crate) fn raw_parents(odb: &Odb<'_>, oid: Oid) -> Result<Vec<Oid>, GitError> {
     let what = || format!("commit {oid}");
     let (size, kind) = odb.read_header(oid).map_err(|source| objects::missing(what(), source))?;
     if kind != ObjectType::Commit || size > objects::META_CAP {

@@ -9,8 +9,10 @@ mod adopt;
 mod bring;
 mod edge;
 mod fetch;
+mod single;
 mod tips;
 
 pub use bring::{Imported, Route};
 
+pub(crate) use bring::raw_parents;
 pub(crate) use tips::parse_tips;

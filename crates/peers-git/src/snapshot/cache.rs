@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use git2::Oid;
+use git2::{IndexEntry, IndexTime, Oid};
 use rustix::fs::Stat;
 use sha2::{Digest as _, Sha256};
 
@@ -37,6 +37,20 @@ impl Stamp {
             modified: (stat.st_mtime, nanos(stat.st_mtime_nsec)),
             changed: (stat.st_ctime, nanos(stat.st_ctime_nsec)),
         }
+    }
+
+    pub(crate) fn is_executable(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+
+    /// Writes it into an index entry of a file that belongs to this user and group.
+    pub(crate) fn stamp(&self, entry: &mut IndexEntry, (uid, gid): (u32, u32)) {
+        // The index keeps the low 32 bits of everything.
+        let low = |n: u64| u32::try_from(n & 0xffff_ffff).unwrap_or(0);
+        let time = |(seconds, nanos): (i64, u32)| IndexTime::new(i32::try_from(seconds).unwrap_or(0), nanos);
+        (entry.mtime, entry.ctime) = (time(self.modified), time(self.changed));
+        (entry.ino, entry.file_size) = (low(self.ino), low(self.size));
+        (entry.uid, entry.gid) = (uid, gid);
     }
 
     /// Could a write that happens after `now` leave this stamp as it is?

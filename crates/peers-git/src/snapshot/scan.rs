@@ -34,6 +34,8 @@ const MAX_DEEP: usize = 10_000;
 const MAX_PATH: usize = 4_000;
 /// What lies in so many directories within each other nobody laid there by honest work.
 const NOBODY: usize = 200;
+/// Git directories of other repositories in the work tree that are named.
+const MAX_NESTED: usize = 10_000;
 /// Files up to here are read at once; larger ones are hashed piece by piece and never converted.
 const WHOLE_CAP: u64 = 16 << 20;
 /// A larger file is not hashed: it counts as changed whenever its stamp changes.
@@ -64,6 +66,8 @@ pub(crate) struct Outcome {
     pub(crate) unrepresentable: Vec<String>,
     /// Directories that were not looked into because they lie too deep.
     pub(crate) too_deep: Vec<Vec<u8>>,
+    /// Where something of the name `.git` lies below the top, at most 10 000.
+    pub(crate) nested: Vec<Vec<u8>>,
     /// Files that were not stored.
     pub(crate) left_out: Vec<Vec<u8>>,
 }
@@ -106,6 +110,7 @@ impl<'a> Scan<'a> {
             submodules: Vec::new(),
             unrepresentable: Vec::new(),
             too_deep: Vec::new(),
+            nested: Vec::new(),
             left_out: Vec::new(),
         };
         Self {
@@ -219,6 +224,10 @@ impl<'a> Scan<'a> {
     /// `.git` and our own directory are not part of the tree; other spellings of `.git` cannot be.
     fn is_special(&mut self, name: &[u8], depth: usize) -> bool {
         if name == b".git" || (depth == 0 && name == b".peers") {
+            if depth > 0 && self.outcome.nested.len() < MAX_NESTED {
+                let path = self.full(name);
+                self.outcome.nested.push(path);
+            }
             return true;
         }
         if name.eq_ignore_ascii_case(b".git") {

@@ -1,5 +1,7 @@
 //! The questions that callers ask about a work tree.
 
+use std::cell::Ref;
+use std::collections::HashMap;
 use std::path::Path;
 
 use git2::Oid;
@@ -10,7 +12,7 @@ use crate::error::GitError;
 use crate::files;
 use crate::ids;
 use crate::objects;
-use crate::snapshot::cache::Cache;
+use crate::snapshot::cache::{Cache, Known};
 use crate::snapshot::scan::{Outcome, Scan, Wanted};
 
 /// The state of a work tree.
@@ -158,6 +160,25 @@ impl ControlDir {
         let Written { tree, left_out, .. } = write_work_tree(self, work_dir, head)?;
         Ok(StoredTree { tree: ids::tree_id(tree), left_out })
     }
+
+    /// Where something of the name `.git` lies below the top of a work tree, outside of ignored directories;
+    /// at most 10 000.
+    pub(crate) fn nested_git(&self, work_dir: &Path, head: &CommitId) -> Result<Vec<Vec<u8>>, GitError> {
+        look(self, work_dir, head, Wanted::Hashes).map(|(_, outcome)| outcome.nested)
+    }
+
+    /// Content hashes of files of a work tree under their stamps, as the last look found them.
+    pub(crate) fn stamps(&self, work_dir: &Path) -> Option<Ref<'_, HashMap<Vec<u8>, Known>>> {
+        self.load_cache(work_dir);
+        Ref::filter_map(self.cache.borrow(), |slot| slot.as_ref().map(|cache| &cache.entries)).ok()
+    }
+
+    fn load_cache(&self, work_dir: &Path) {
+        let mut slot = self.cache.borrow_mut();
+        if slot.as_ref().is_none_or(|cache| cache.work_dir != work_dir) {
+            *slot = Some(Cache::load(&self.own(""), work_dir));
+        }
+    }
 }
 
 /// A work tree that was stored as a tree of its own.
@@ -196,11 +217,9 @@ fn look(
     let work_dir = files::canonical(work_dir)?;
     let head_tree = objects::commit_tree(&control.repo, head)?;
     let odb = objects::odb(&control.repo)?;
+    control.load_cache(&work_dir);
     let mut slot = control.cache.borrow_mut();
-    if slot.as_ref().is_none_or(|cache| cache.work_dir != work_dir) {
-        *slot = Some(Cache::load(&control.own(""), &work_dir));
-    }
-    // Filled on the line above.
+    // Filled two lines above.
     let Some(cache) = slot.as_mut() else {
         return Err(GitError::NotFound { what: "the cache".to_owned() });
     };

@@ -13,6 +13,7 @@ mod reset;
 mod salvage;
 mod state;
 mod store;
+mod turngit;
 mod unfollowed;
 mod way;
 mod worktree;

@@ -1,0 +1,56 @@
+//! The operator's hooks around a commit, where the operator wants them to run in turns.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::config::Settings;
+use super::state::TurnGit;
+use crate::error::GitError;
+use crate::files::{self, Small};
+use crate::place::{Content, Place};
+use crate::repo::PeerRepo;
+
+/// Those that look at a commit that is being made.
+const HOOKS: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
+const HOOK_CAP: u64 = 1 << 20;
+
+/// Takes them over. One in the work tree is called where it lies: it may need what lies beside it.
+pub(super) fn write(turn: &TurnGit, checkout: &PeerRepo, settings: &Settings) -> Result<(), GitError> {
+    let dir = match &settings.hooks {
+        Some(path) => checkout.work_dir().join(path),
+        None => checkout.common_dir().join("hooks"),
+    };
+    let mut place = Place::ours(&turn.git_dir())?;
+    for name in HOOKS {
+        let path = dir.join(name);
+        // A link to a program is as good.
+        let Ok(target) = files::canonical(&path) else { continue };
+        if !target.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0) {
+            continue;
+        }
+        let inside = target.starts_with(checkout.work_dir()) && !target.starts_with(checkout.common_dir());
+        let bytes = if inside {
+            calling(&path)
+        } else {
+            match files::read_small(&target, HOOK_CAP).map_err(|source| GitError::io(&target, source))? {
+                Small::Bytes(bytes) => bytes,
+                _ => continue,
+            }
+        };
+        let _stat = place
+            .write(format!("hooks/{name}").as_bytes(), &Content::File { bytes: &bytes, executable: true })?;
+    }
+    Ok(())
+}
+
+fn calling(path: &Path) -> Vec<u8> {
+    let mut quoted = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'\'' => quoted.extend_from_slice(b"'\\''"),
+            byte => quoted.push(*byte),
+        }
+    }
+    [b"#!/bin/sh\nexec '", quoted.as_slice(), b"' \"$@\"\n"].concat()
+}

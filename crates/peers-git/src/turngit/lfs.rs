@@ -1,0 +1,91 @@
+//! Files of git-lfs that a turn stored. Without them its commits hold pointers to nothing.
+
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{GitError, clean_bytes};
+use crate::files;
+use crate::ids;
+
+/// Entries of one directory.
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// Copies those that are new into the checkout. Returns those that do not have the content that their name says.
+pub(super) fn copy(turn: &Path, common_dir: &Path) -> Result<Vec<String>, GitError> {
+    let mut refused = Vec::new();
+    let fail = |source: io::Error| GitError::io(turn, source);
+    let mut dir = files::open_dir(turn).map_err(fail)?;
+    for part in [&b"lfs"[..], b"objects"] {
+        match files::open_dir_at(&dir, part) {
+            Ok(inner) => dir = inner,
+            // None were stored, or it is a link to somewhere else.
+            Err(_) => return Ok(refused),
+        }
+    }
+    for (first, outer) in directories(&dir).map_err(fail)? {
+        for (second, inner) in directories(&outer).map_err(fail)? {
+            for (name, kind) in files::list(&inner, MAX_ENTRIES).map_err(fail)?.unwrap_or_default() {
+                let is_name = name.len() == 64 && name.iter().all(u8::is_ascii_hexdigit);
+                let in_place = name.starts_with(&first) && name.get(2..4) == Some(&second);
+                if kind != FileType::RegularFile || !is_name || !in_place {
+                    continue;
+                }
+                let place = common_dir.join("lfs/objects").join(text(&first)).join(text(&second));
+                if !copy_one(&inner, &name, &place)? {
+                    refused.push(clean_bytes(&name));
+                }
+            }
+        }
+    }
+    Ok(refused)
+}
+
+fn text(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}
+
+/// The directories with names of two letters.
+fn directories(dir: &OwnedFd) -> io::Result<Vec<(Vec<u8>, OwnedFd)>> {
+    let listed = files::list(dir, MAX_ENTRIES)?.unwrap_or_default();
+    let wanted = listed.into_iter().filter(|(name, kind)| name.len() == 2 && *kind == FileType::Directory);
+    wanted.map(|(name, _)| Ok((name.clone(), files::open_dir_at(dir, &name)?))).collect()
+}
+
+/// Whether it has the right content, or was there before.
+fn copy_one(dir: &OwnedFd, name: &[u8], place: &Path) -> Result<bool, GitError> {
+    let target = place.join(text(name));
+    let fail = |source: io::Error| GitError::io(&target, source);
+    if files::lstat(&target).map_err(fail)?.is_some() {
+        return Ok(true);
+    }
+    std::fs::create_dir_all(place).map_err(fail)?;
+    let temp: PathBuf = place.join(format!(".peers-{}.tmp", files::random_hex().map_err(fail)?));
+    let copied = || -> io::Result<bool> {
+        let (mut from, _) = files::open_regular(dir, name)?;
+        let mut to = files::create_new(&temp)?;
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+        loop {
+            let read = from.read(&mut buffer)?;
+            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
+            hash.update(piece);
+            to.write_all(piece)?;
+        }
+        if ids::hex(&hash.finalize()).as_bytes() != name {
+            return Ok(false);
+        }
+        rustix::fs::renameat(CWD, &temp, CWD, &target)?;
+        Ok(true)
+    };
+    let done = copied();
+    if !matches!(done, Ok(true)) {
+        // It may not exist; there is nothing better to do about it.
+        let _ = rustix::fs::unlinkat(CWD, &temp, AtFlags::empty());
+    }
+    done.map_err(fail)
+}
