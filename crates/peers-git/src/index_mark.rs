@@ -65,7 +65,7 @@ pub struct LeftOut {
 }
 
 /// What a commit has at each path: mode and content.
-pub(crate) type Leaves = BTreeMap<Vec<u8>, (u32, Oid)>;
+type Leaves = BTreeMap<Vec<u8>, (u32, Oid)>;
 
 impl PeerRepo {
     /// How the index differs from the tree of a commit that was imported. An index that cannot be read
@@ -168,7 +168,7 @@ impl PeerRepo {
     }
 
     /// A copy of staged content that is nowhere else, and what is not in it.
-    pub(crate) fn keep_staged(
+    fn keep_staged(
         &self,
         control: &ControlDir,
         head: &CommitId,

@@ -14,19 +14,10 @@ use crate::facts::Identity;
 use crate::repo::PeerRepo;
 
 /// Settings in `core` that say how files are stored and shown.
-const CORE: [&str; 9] = [
-    "autocrlf",
-    "eol",
-    "safecrlf",
-    "filemode",
-    "ignorecase",
-    "symlinks",
-    "quotepath",
-    "sparsecheckout",
-    "sparsecheckoutcone",
-];
+const CORE: &str =
+    "autocrlf eol safecrlf filemode ignorecase symlinks quotepath sparsecheckout sparsecheckoutcone";
 /// Settings in `core` that a git directory needs to be one.
-const FORM: [&str; 3] = ["repositoryformatversion", "bare", "worktree"];
+const FORM: &str = "repositoryformatversion bare worktree";
 /// Where a push goes. Nothing can be there.
 const NO_PUSH: &str = "/dev/null/no-push-from-a-turn";
 
@@ -38,110 +29,47 @@ pub fn operator_config_files() -> Vec<PathBuf> {
     [Config::find_system(), Config::find_xdg(), Config::find_global()].into_iter().flatten().collect()
 }
 
-/// Settings in the order in which they were read.
-#[derive(Default)]
-pub(super) struct Settings {
-    /// Name and value.
-    all: Vec<(String, Option<String>)>,
-    /// `core.hooksPath`, the home directory written out.
-    pub(super) hooks: Option<PathBuf>,
+/// The configuration of a turn, from these files and the checkout's own, and the place of the operator's hooks.
+pub(super) fn for_turn(
+    checkout: &PeerRepo,
+    files: &[PathBuf],
+    who: &Identity,
+) -> Result<(String, Option<PathBuf>), GitError> {
+    let mut out = Filtered::default();
+    for file in files.iter().filter(|file| file.is_file()) {
+        out.take(&Config::open(file).map_err(fail)?, false)?;
+    }
+    let nowhere = std::iter::empty::<&std::ffi::OsStr>();
+    let repo = Repository::open_ext(checkout.work_dir(), RepositoryOpenFlags::NO_SEARCH, nowhere);
+    let config = repo.and_then(|repo| repo.config()).map_err(fail)?;
+    for level in [ConfigLevel::Local, ConfigLevel::Worktree] {
+        // There need not be one of a work tree.
+        if let Ok(level) = config.open_level(level) {
+            out.take(&level, false)?;
+        }
+    }
+    for (section, key, value) in [
+        ("core", "repositoryformatversion", "0"),
+        ("core", "bare", "false"),
+        ("gc", "auto", "0"),
+        ("commit", "gpgsign", "false"),
+        ("user", "name", &who.name),
+        ("user", "email", &who.email),
+    ] {
+        out.add((section, None, key), Some(value));
+    }
+    out.forbid_pushes();
+    Ok((out.text, out.hooks))
 }
 
-impl Settings {
-    /// Of these files and then of the checkout, includes followed.
-    pub(super) fn read(checkout: &PeerRepo, files: &[PathBuf]) -> Result<Self, GitError> {
-        let mut all = Self::default();
-        for file in files.iter().filter(|file| file.is_file()) {
-            all.add(&Config::open(file).map_err(fail)?)?;
-        }
-        let nowhere = std::iter::empty::<&std::ffi::OsStr>();
-        let repo = Repository::open_ext(checkout.work_dir(), RepositoryOpenFlags::NO_SEARCH, nowhere);
-        let config = repo.and_then(|repo| repo.config()).map_err(fail)?;
-        for level in [ConfigLevel::Local, ConfigLevel::Worktree] {
-            // There need not be one of a work tree.
-            if let Ok(level) = config.open_level(level) {
-                all.add(&level)?;
-            }
-        }
-        Ok(all)
+/// The configuration of a submodule's git directory, without what a turn must not read.
+pub(super) fn for_submodule(file: &Path) -> Result<String, GitError> {
+    let mut out = Filtered::default();
+    if file.is_file() {
+        out.take(&Config::open(file).map_err(fail)?, true)?;
     }
-
-    /// Of one file.
-    pub(super) fn of_file(file: &Path) -> Result<Self, GitError> {
-        let mut all = Self::default();
-        all.add(&Config::open(file).map_err(fail)?)?;
-        Ok(all)
-    }
-
-    fn add(&mut self, config: &Config) -> Result<(), GitError> {
-        let mut entries = config.entries(None).map_err(fail)?;
-        while let Some(entry) = entries.next() {
-            let entry = entry.map_err(fail)?;
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let value = entry.has_value().then(|| text(entry.value_bytes()));
-            self.all.push((text(entry.name_bytes()), value));
-        }
-        if let Ok(path) = config.get_path("core.hookspath") {
-            self.hooks = Some(path);
-        }
-        Ok(())
-    }
-
-    /// The configuration of a turn.
-    pub(super) fn for_turn(&self, who: &Identity) -> String {
-        let mut out = Text::default();
-        out.add(("core", None, "repositoryformatversion"), Some("0"));
-        out.add(("core", None, "bare"), Some("false"));
-        self.write(&mut out, &|section, _| section != "extensions");
-        out.add(("gc", None, "auto"), Some("0"));
-        out.add(("commit", None, "gpgsign"), Some("false"));
-        out.add(("user", None, "name"), Some(&who.name));
-        out.add(("user", None, "email"), Some(&who.email));
-        out.text
-    }
-
-    /// The configuration of a submodule's git directory, without what a turn must not read.
-    pub(super) fn for_submodule(&self) -> String {
-        let mut out = Text::default();
-        self.write(&mut out, &|section, key| section != "core" || !FORM.contains(&key));
-        for (name, value) in &self.all {
-            let parts = parts(name);
-            if matches!(parts, ("core", None, key) if FORM.contains(&key)) || parts.0 == "extensions" {
-                out.add(parts, value.as_deref());
-            }
-        }
-        out.text
-    }
-
-    fn write(&self, out: &mut Text, wanted: &dyn Fn(&str, &str) -> bool) {
-        let mut remotes = BTreeSet::new();
-        for (name, value) in &self.all {
-            let (section, sub, key) = parts(name);
-            let taken = match (section, sub) {
-                ("core", None) => CORE.contains(&key),
-                ("filter" | "diff" | "merge" | "branch", _) => true,
-                ("submodule", Some(_)) => matches!(key, "url" | "active"),
-                ("remote", Some(_)) => matches!(key, "url" | "fetch"),
-                _ => false,
-            };
-            if !taken || !wanted(section, key) {
-                continue;
-            }
-            let is_url = matches!(
-                (section, key),
-                ("remote" | "submodule", "url") | ("branch", "remote" | "pushremote")
-            );
-            let value =
-                value.as_deref().map(|value| if is_url { without_login(value) } else { value.to_owned() });
-            out.add((section, sub, key), value.as_deref());
-            if let ("remote", Some(sub)) = (section, sub) {
-                remotes.insert(sub);
-            }
-        }
-        for remote in remotes {
-            out.add(("remote", Some(remote), "pushurl"), Some(NO_PUSH));
-        }
-    }
+    out.forbid_pushes();
+    Ok(out.text)
 }
 
 fn fail(source: git2::Error) -> GitError {
@@ -177,29 +105,67 @@ fn without_login(url: &str) -> String {
 
 /// A configuration file that is being written.
 #[derive(Default)]
-struct Text {
+struct Filtered {
     text: String,
     section: String,
+    remotes: BTreeSet<String>,
+    /// `core.hooksPath`, the home directory written out.
+    hooks: Option<PathBuf>,
 }
 
-impl Text {
+impl Filtered {
+    /// Adds what may be seen of a configuration, in its order.
+    fn take(&mut self, config: &Config, submodule: bool) -> Result<(), GitError> {
+        let mut entries = config.entries(None).map_err(fail)?;
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(fail)?;
+            let name = String::from_utf8_lossy(entry.name_bytes());
+            let (section, sub, key) = parts(&name);
+            let is_in = |list: &str| list.split(' ').any(|listed| listed == key);
+            let taken = match (section, sub) {
+                ("core", None) => is_in(CORE) || submodule && is_in(FORM),
+                ("extensions", None) => submodule,
+                ("filter" | "diff" | "merge" | "branch", _) => true,
+                ("submodule", Some(_)) => matches!(key, "url" | "active"),
+                ("remote", Some(_)) => matches!(key, "url" | "fetch"),
+                _ => false,
+            };
+            if !taken {
+                continue;
+            }
+            let value = entry.has_value().then(|| String::from_utf8_lossy(entry.value_bytes()));
+            let value = match (section, key) {
+                ("remote" | "submodule", "url") | ("branch", "remote" | "pushremote") => {
+                    value.map(|url| without_login(&url).into())
+                }
+                _ => value,
+            };
+            self.add((section, sub, key), value.as_deref());
+            if let ("remote", Some(sub)) = (section, sub) {
+                self.remotes.insert(sub.to_owned());
+            }
+        }
+        self.hooks = config.get_path("core.hookspath").ok().or_else(|| self.hooks.take());
+        Ok(())
+    }
+
+    fn forbid_pushes(&mut self) {
+        for remote in std::mem::take(&mut self.remotes) {
+            self.add(("remote", Some(&remote), "pushurl"), Some(NO_PUSH));
+        }
+    }
+
     fn add(&mut self, (section, sub, key): (&str, Option<&str>, &str), value: Option<&str>) {
-        let header = match sub {
-            Some(sub) => format!("[{section} \"{}\"]\n", sub.replace('\\', "\\\\").replace('"', "\\\"")),
-            None => format!("[{section}]\n"),
-        };
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let header = sub.map_or_else(String::new, |sub| format!(" \"{}\"", quoted(sub)));
+        let header = format!("[{section}{header}]\n");
         if header != self.section {
             self.text.push_str(&header);
             self.section = header;
         }
+        let value = value.map_or_else(String::new, |value| format!(" = \"{}\"", quoted(value)));
         // Writing to a string does not fail.
-        let _ = match value {
-            None => writeln!(self.text, "\t{key}"),
-            Some(value) => {
-                let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-                writeln!(self.text, "\t{key} = \"{value}\"")
-            }
-        };
+        let _ = writeln!(self.text, "\t{key}{value}");
     }
 }
 
@@ -223,33 +189,36 @@ mod tests {
     }
 
     #[test]
-    fn only_listed_settings_reach_a_turn_and_their_values_survive_quoting() {
-        let setting = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
-        let all = vec![
-            setting("core.autocrlf", "input"),
-            setting("core.fsmonitor", "/evil"),
-            setting("core.hookspath", "/evil"),
-            setting("http.extraheader", "Authorization: s3cret"),
-            setting("http.https://a.b/.extraheader", "s3cret"),
-            setting("credential.helper", "s3cret"),
-            setting("url.https://ann:s3cret@h/.insteadof", "x:"),
-            setting("include.path", "/s3cret"),
-            setting("remote.a \"b\\.url", "https://ann:s3cret@h/p"),
-            setting("remote.a \"b\\.pushurl", "https://s3cret@h/p"),
-            setting("filter.lfs.clean", "git-lfs clean -- %f \"a\\b\"\nc"),
-            ("branch.main.rebase".to_owned(), None),
-        ];
-        let text =
-            Settings { all, hooks: None }.for_turn(&Identity { name: "p".into(), email: "p@x".into() });
-        assert!(!text.contains("s3cret") && !text.contains("evil"), "{text}");
+    fn only_listed_settings_reach_a_submodule_and_their_values_survive_quoting() {
+        let mut all = Filtered::default();
+        for (name, value) in [
+            ("core.autocrlf", "input"),
+            ("core.worktree", "../../../sub"),
+            ("core.fsmonitor", "/s3cret"),
+            ("core.hookspath", "/s3cret"),
+            ("http.extraheader", "Authorization: s3cret"),
+            ("http.https://a.b/.extraheader", "s3cret"),
+            ("credential.helper", "s3cret"),
+            ("url.https://ann:s3cret@h/.insteadof", "x:"),
+            ("remote.a \"b\\.url", "https://ann:s3cret@h/p"),
+            ("remote.a \"b\\.pushurl", "https://s3cret@h/p"),
+            ("filter.lfs.clean", "git-lfs clean -- %f \"a\\b\"\nc"),
+        ] {
+            all.add(parts(name), Some(value));
+        }
+        all.add(("branch", Some("main"), "rebase"), None);
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("c"), &text).unwrap();
-        let read = Settings::of_file(&dir.path().join("c")).unwrap();
-        let last = |name: &str| read.all.iter().rev().find(|(found, _)| found == name).unwrap().1.as_deref();
-        assert_eq!(last("filter.lfs.clean"), Some("git-lfs clean -- %f \"a\\b\"\nc"));
-        assert_eq!(last("remote.a \"b\\.url"), Some("https://h/p"));
-        assert_eq!(last("remote.a \"b\\.pushurl"), Some(NO_PUSH));
-        assert_eq!(last("user.name"), Some("p"));
-        assert!(read.all.contains(&("branch.main.rebase".to_owned(), None)));
+        let file = dir.path().join("config");
+        std::fs::write(&file, &all.text).unwrap();
+        let text = for_submodule(&file).unwrap();
+        assert!(!text.contains("s3cret"), "{text}");
+        std::fs::write(&file, &text).unwrap();
+        let read = Config::open(&file).unwrap();
+        let value = |name: &str| read.get_string(name).unwrap();
+        assert_eq!(value("filter.lfs.clean"), "git-lfs clean -- %f \"a\\b\"\nc");
+        assert_eq!(value("remote.a \"b\\.url"), "https://h/p");
+        assert_eq!(value("remote.a \"b\\.pushurl"), NO_PUSH);
+        assert_eq!(value("core.worktree"), "../../../sub");
+        assert!(read.get_bool("branch.main.rebase").unwrap());
     }
 }

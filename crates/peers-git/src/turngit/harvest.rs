@@ -1,82 +1,86 @@
 //! Taking a turn's commits out of its git directory.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use git2::Oid;
+use git2::{Odb, Oid};
 use peers_model::CommitId;
 
 use super::layout;
-use super::mounts::{Stores, odb_of};
+use super::mounts::Stores;
 use super::nested::{self, NestedGit};
-use super::others::{self, KeptRef};
-use super::shown::ShownRefs;
-use super::state::TurnGit;
+use super::shown::MAX_REFS;
+use super::state::{State, TurnGit};
 use crate::control::ControlDir;
 use crate::copy;
 use crate::diff;
-use crate::error::{CliError, GitError, RepoError, clean};
-use crate::files::{self, Small};
+use crate::error::{CliError, GitError, clean, clean_bytes};
 use crate::ids;
 use crate::import::raw_parents;
 use crate::known::Generation;
 use crate::objects::{self, MODE_GITLINK};
+use crate::ref_list::{RefValue, STASH};
 use crate::repo::PeerRepo;
 use crate::write::Author;
 
 /// Commits of the checkout that are walked to see which were there before the turn.
 const MAX_WALK: usize = 200_000;
-/// A file of ours is read up to here.
-const OWN_CAP: u64 = 64 << 20;
+/// References that are kept, and stash entries.
+const MAX_KEPT: usize = 100;
 
 /// How a turn is harvested.
 #[derive(Debug, Clone, Copy)]
 pub struct HarvestSpec<'a> {
     /// The first commit of the run, for the import of the checkout; see [`ControlDir::import`].
     pub base: Option<&'a CommitId>,
-    /// What is kept has this before its name, such as `tick-00012`.
+    /// What is kept has this before or in its name, such as `tick-00012`: letters, digits, `-`.
     pub label: &'a str,
     /// Who keeps it, and when.
     pub author: &'a Author,
+}
+
+/// Something besides the run's branch that a turn made or moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptRef {
+    /// Its full name, `HEAD`, or `stash-N`, cleaned for people.
+    pub name: String,
+    /// The commit that it names. A claim where it is not kept.
+    pub commit: CommitId,
+    /// The name of the salvage; `None` when the commit was known before, or cannot be brought in.
+    pub salvage: Option<String>,
 }
 
 /// What a turn left.
 #[derive(Debug)]
 #[must_use]
 pub struct Harvest {
-    /// Whether its work can be taken.
-    pub outcome: TurnOutcome,
-    /// What it committed elsewhere than on the run's branch. Of a turn whose git directory could not be opened
-    /// nothing is known here.
+    /// Its work, or why that cannot be taken: then the run's branch stays where it was.
+    pub outcome: Result<Accepted, TurnFailure>,
+    /// What it committed that is not on the run's branch now. Of a turn whose git directory could not be read
+    /// this may not be all; it is still there.
     pub kept: Vec<KeptRef>,
     /// Git directories that it left deeper in the work tree.
     pub nested: Vec<NestedGit>,
 }
 
-/// Whether the work of a turn can be taken.
-#[derive(Debug)]
-pub enum TurnOutcome {
-    /// It can. It is in the control directory, and not published.
-    Accepted(Accepted),
-    /// It cannot: the run's branch stays where it was.
-    Failed {
-        /// Why, cleaned for people.
-        why: String,
-        /// Where the git directory of the turn is now. `None` when it is too large to be kept.
-        aside: Option<PathBuf>,
-    },
+/// Why the work of a turn cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnFailure {
+    /// The reason, cleaned for people.
+    pub why: String,
+    /// Where the git directory of the turn is now. `None` when it is too large to be kept.
+    pub aside: Option<PathBuf>,
 }
 
-/// The work of a turn, in the control directory. Published by [`Accepted::publish`], or thrown away by
-/// [`Accepted::discard`]; until then [`TurnGit::find`] finds it.
+/// The work of a turn, in the control directory. Until it is published or discarded [`TurnGit::find`] finds it.
 #[derive(Debug)]
 pub struct Accepted {
     pub(super) git: TurnGit,
-    /// Where the run's branch is after the turn. That it was before if nothing was committed.
+    /// Where the run's branch is after the turn; where it was if nothing was committed.
     pub tip: CommitId,
     /// What [`ControlDir::new_commits`] is to be asked with to tell the turn's commits from all others.
     pub before: Generation,
-    /// The commits that appeared with it, in no particular order. Fewer when it was harvested before.
+    /// The commits that appeared with it, in no particular order. None of those that an earlier harvest brought.
     pub new: Vec<CommitId>,
 }
 
@@ -90,27 +94,8 @@ impl Accepted {
     }
 }
 
-/// Why a harvest ends early.
-pub(super) enum Stop {
-    /// What the turn did cannot be taken.
-    Refused(String),
-    Error(GitError),
-}
-
-impl From<GitError> for Stop {
-    fn from(error: GitError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<RepoError> for Stop {
-    fn from(error: RepoError) -> Self {
-        Self::Error(error.into())
-    }
-}
-
-/// What was taken.
-type Taken = (CommitId, Generation, Vec<CommitId>);
+/// What was taken, or why that cannot be.
+type Taken = Result<(CommitId, Generation, Vec<CommitId>), String>;
 
 impl TurnGit {
     /// Brings the commits of the turn into the control directory. Only to be called when all processes of the
@@ -125,21 +110,27 @@ impl TurnGit {
         checkout: &PeerRepo,
         spec: &HarvestSpec<'_>,
     ) -> Result<Harvest, GitError> {
-        let nested = nested::settle(control, &self, checkout, spec.label)?;
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let label: String = spec.label.chars().take(60).map(plain).collect();
+        let spec = &HarvestSpec { label: &label, ..*spec };
+        let nested = nested::settle(control, &self, checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
+        checkout.check_objects()?;
+        let stores = Stores::of(checkout)?.seen_outside()?;
         let mut kept = Vec::new();
-        let why = match self.take_in(control, checkout, spec, &mut kept) {
-            Ok((tip, before, new)) => {
-                let outcome = TurnOutcome::Accepted(Accepted { git: self, tip, before, new });
-                return Ok(Harvest { outcome, kept, nested });
+        let ready = layout::put_right(self.dir(), &stores, &self.state.shallow);
+        let taken = ready.and_then(|()| self.take_in(control, checkout, spec, &mut kept));
+        let why = match taken {
+            Ok(Ok((tip, before, new))) => {
+                return Ok(Harvest { outcome: Ok(Accepted { git: self, tip, before, new }), kept, nested });
             }
-            Err(Stop::Refused(why)) => why,
+            Ok(Err(why)) => why,
             // Our own copy may be what cannot be read or written.
-            Err(Stop::Error(error)) if !self.is_about(&error) || !control.works()? => return Err(error),
-            Err(Stop::Error(error)) => clean(&peers_sys::error::chain(&error), 500),
+            Err(error) if self.is_ours(&error) || !control.works()? => return Err(error),
+            Err(error) => clean(&peers_sys::error::chain(&error), 500),
         };
-        let aside = self.set_aside(spec.label)?;
-        Ok(Harvest { outcome: TurnOutcome::Failed { why, aside }, kept, nested })
+        let aside = self.set_aside(&label)?;
+        Ok(Harvest { outcome: Err(TurnFailure { why, aside }), kept, nested })
     }
 
     fn take_in(
@@ -148,51 +139,44 @@ impl TurnGit {
         checkout: &PeerRepo,
         spec: &HarvestSpec<'_>,
         kept: &mut Vec<KeptRef>,
-    ) -> Result<Taken, Stop> {
-        let stores = Stores::of(checkout)?;
-        let shallow = self.own_file("shallow")?;
-        layout::put_right(self.dir(), &stores.seen_outside()?, shallow.as_deref())?;
+    ) -> Result<Taken, GitError> {
         layout::weigh(&self.git_dir())?;
         let turn = PeerRepo::open(self.dir())?;
         turn.check_objects()?;
-        let shown = ShownRefs::parse(&self.own_file("packed-refs")?.unwrap_or_default());
         let (branch, from) = (self.state.branch.clone(), self.state.tip.clone());
         let head = turn.facts().head();
-        let seen = head.as_ref().ok();
-        let on_branch = seen.is_some_and(|head| head.branch == branch);
-        let taken = match seen.filter(|_| on_branch) {
-            Some(head) => Some(self.import_tip(control, checkout, (&turn, &head.commit), &shown)?),
+        let tip = match (&branch, &head) {
+            (Some(branch), _) => turn.facts().reference(branch)?,
+            (None, Ok(head)) => head.branch.is_none().then(|| head.commit.clone()),
+            (None, Err(_)) => None,
+        };
+        let taken = match &tip {
+            Some(tip) => Some(self.import_tip(control, checkout, (&turn, tip))?),
             None => None,
         };
-        kept.extend(others::keep(control, &turn, (seen, branch.as_deref()), &shown, spec)?);
-        let Some((tip, before, new)) = taken else {
-            // What was committed on the branch before `HEAD` went elsewhere.
-            let left = branch.as_deref().map(|name| turn.facts().reference(name)).transpose();
-            if let (Ok(Some(Some(tip))), Some(name)) = (left, branch.as_deref()) {
-                let salvage = others::keep_one(control, &turn, (name, &tip), spec)?;
-                kept.extend(salvage.map(|salvage| KeptRef {
-                    name: clean(name, 200),
-                    commit: tip,
-                    salvage: Some(salvage),
-                }));
-            }
-            let found =
-                head?.branch.map_or_else(|| "a commit".to_owned(), |name| format!("`{}`", clean(&name, 200)));
-            let due = branch.map_or_else(|| "a detached commit".to_owned(), |name| format!("`{name}`"));
-            return Err(Stop::Refused(format!("HEAD names {found} instead of {due}")));
+        kept.extend(keep_others(control, &turn, &self.state, spec)?);
+        let Some((tip, (before, new))) = tip.zip(taken) else {
+            return Ok(Err("the run's branch is gone".to_owned()));
         };
-        if !control.facts().is_ancestor(&from, &tip)? {
-            let salvage = others::keep_known(control, ("rewritten", &tip), spec)?;
+        let shown_head = |branch: Option<&String>| {
+            branch.map_or_else(|| "a commit".to_owned(), |name| format!("`{}`", clean(name, 200)))
+        };
+        let why = match head {
+            Err(error) => Some(clean(&peers_sys::error::chain(&error), 500)),
+            Ok(head) if head.branch != branch => {
+                let (found, due) = (shown_head(head.branch.as_ref()), shown_head(branch.as_ref()));
+                Some(format!("HEAD names {found} instead of {due}"))
+            }
+            Ok(_) if control.facts().is_ancestor(&from, &tip)? => self.odd_submodule(control, &tip)?,
+            Ok(_) => Some(format!("history was rewritten: that of {} lacks {}", tip.short(), from.short())),
+        };
+        let Some(why) = why else { return Ok(Ok((tip, before, new))) };
+        if tip != from {
             let name = branch.unwrap_or_else(|| "HEAD".to_owned());
-            kept.push(KeptRef { name, commit: tip.clone(), salvage: Some(salvage) });
-            return Err(Stop::Refused(format!(
-                "history was rewritten: {} is not in that of {}",
-                from.short(),
-                tip.short()
-            )));
+            let salvage = Some(keep_known(control, (&name, &tip), spec)?);
+            kept.push(KeptRef { name, commit: tip, salvage });
         }
-        self.check_work(control, &tip)?;
-        Ok((tip, before, new))
+        Ok(Err(why))
     }
 
     /// Imports the run's branch. Of the commits that come with it those that the checkout had are not the turn's.
@@ -201,10 +185,9 @@ impl TurnGit {
         control: &mut ControlDir,
         checkout: &PeerRepo,
         (turn, tip): (&PeerRepo, &CommitId),
-        shown: &BTreeMap<String, String>,
-    ) -> Result<Taken, GitError> {
+    ) -> Result<(Generation, Vec<CommitId>), GitError> {
         let unknown = control.unknown_of(turn, tip)?;
-        let theirs = known_before(control, checkout, shown, &unknown)?;
+        let theirs = known_before(control, checkout, &self.state.refs, &unknown)?;
         let (theirs, new): (Vec<Oid>, Vec<Oid>) = unknown.into_iter().partition(|oid| theirs.contains(oid));
         control.known.record(&theirs)?;
         let before = self.state.before.unwrap_or_else(|| control.generation());
@@ -213,12 +196,12 @@ impl TurnGit {
             self.save()?;
         }
         control.import_commit(turn, tip, &new)?;
-        Ok((tip.clone(), before, new.into_iter().map(ids::commit_id).collect()))
+        Ok((before, new.into_iter().map(ids::commit_id).collect()))
     }
 
-    /// Whether a checkout can have what was committed: sane names, and submodules at commits that are not in
-    /// the turn's git directory alone.
-    fn check_work(&self, control: &ControlDir, tip: &CommitId) -> Result<(), Stop> {
+    /// A submodule at a commit that was in none of those that were checked out. Where the turn alone has it, it goes
+    /// with the turn.
+    fn odd_submodule(&self, control: &ControlDir, tip: &CommitId) -> Result<Option<String>, GitError> {
         let facts = control.facts();
         let (old, new) = (facts.tree_of(&self.state.tip)?, facts.tree_of(tip)?);
         control.check_checkout(&old, &new)?;
@@ -227,63 +210,25 @@ impl TurnGit {
         let link =
             |side: Option<(u32, Oid)>| side.filter(|(mode, _)| *mode == MODE_GITLINK).map(|(_, id)| id);
         let before: HashSet<Oid> = changes.iter().filter_map(|change| link(change.old)).collect();
-        let modules = odb_of(&self.state.modules)?;
-        for change in &changes {
-            let Some(id) = link(change.new).filter(|id| !before.contains(id)) else { continue };
-            if !modules.exists(id) {
-                let path = crate::error::clean_bytes(&change.path);
-                return Err(Stop::Refused(format!(
-                    "submodule `{path}` is at {id}, which none of the submodules that were checked out has"
-                )));
-            }
+        let fail = |source| GitError::library("open the objects of submodules", source);
+        let modules = Odb::new().map_err(fail)?;
+        for objects in
+            self.state.modules.iter().filter_map(|dir| dir.join("objects").to_str().map(str::to_owned))
+        {
+            modules.add_disk_alternate(&objects).map_err(fail)?;
         }
-        Ok(())
+        let mut links = changes.iter().filter_map(|change| Some((&change.path, link(change.new)?)));
+        let odd = links.find(|(_, id)| !before.contains(id) && !modules.exists(*id));
+        Ok(odd.map(|(path, id)| {
+            format!("submodule `{}` is at {id}, which no submodule of the checkout has", clean_bytes(path))
+        }))
     }
 
-    fn own_file(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.own(name);
-        match files::read_small(&path, OWN_CAP).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether an error says something about what the turn wrote.
-    fn is_about(&self, error: &GitError) -> bool {
-        let within = |path: &Path| path.starts_with(self.git_dir());
-        match error {
-            GitError::Io { path, .. } => within(path),
-            GitError::Repo(error) => match error {
-                RepoError::NotARepo { path }
-                | RepoError::Bare { path }
-                | RepoError::Unborn { path, .. }
-                | RepoError::Redirected { path, .. }
-                | RepoError::Corrupt { path, .. }
-                | RepoError::UnsupportedExtension { path, .. }
-                | RepoError::WrongOwner { path }
-                | RepoError::Busy { path, .. }
-                | RepoError::Unsafe { path, .. }
-                | RepoError::Io { path, .. } => path.starts_with(self.dir()),
-            },
-            GitError::DiskFull { .. }
-            | GitError::Moved { .. }
-            | GitError::Exists { .. }
-            | GitError::Cli(
-                CliError::Missing
-                | CliError::TooOld { .. }
-                | CliError::Spawn { .. }
-                | CliError::Unreadable { .. },
-            ) => false,
-            GitError::Corrupt { .. }
-            | GitError::NotFound { .. }
-            | GitError::InvalidName { .. }
-            | GitError::TooLarge { .. }
-            | GitError::Unsafe { .. }
-            | GitError::Library { .. }
-            | GitError::Cli(
-                CliError::TimedOut { .. } | CliError::OutputTooLarge { .. } | CliError::Failed { .. },
-            ) => true,
-        }
+    /// Whether an error says nothing about what the turn wrote. The checkout was looked at before.
+    fn is_ours(&self, error: &GitError) -> bool {
+        matches!(error, GitError::Io { path, .. } if !path.starts_with(self.git_dir()))
+            || matches!(error, GitError::Cli(error) if !matches!(error, CliError::TimedOut { .. } | CliError::OutputTooLarge { .. }))
+            || matches!(error, GitError::DiskFull { .. } | GitError::Moved { .. } | GitError::Exists { .. })
     }
 }
 
@@ -297,25 +242,80 @@ fn known_before(
 ) -> Result<HashSet<Oid>, GitError> {
     let (theirs, ours) = (objects::odb(&checkout.repo)?, objects::odb(&control.repo)?);
     let mut wanted: HashSet<Oid> = unknown.iter().copied().filter(|oid| copy::has(&theirs, *oid)).collect();
-    let mut found = HashSet::new();
+    let (mut found, mut seen) = (HashSet::new(), HashSet::new());
     if wanted.is_empty() {
         return Ok(found);
     }
     let tips = shown.values().filter_map(|hash| checkout.peel(hash));
     let mut todo: Vec<Oid> = tips.map(|commit| ids::commit_oid(&commit)).collect::<Result<_, _>>()?;
-    let mut seen = HashSet::new();
-    while let Some(oid) = todo.pop() {
+    while let Some(oid) = todo.pop().filter(|_| !wanted.is_empty() && seen.len() < MAX_WALK) {
         if copy::has(&ours, oid) || !seen.insert(oid) {
             continue;
         }
         if wanted.remove(&oid) {
             found.insert(oid);
         }
-        if wanted.is_empty() || seen.len() >= MAX_WALK {
-            break;
-        }
         // What is damaged there leads nowhere.
         todo.extend(raw_parents(&theirs, oid).unwrap_or_default());
     }
     Ok(found)
+}
+
+/// Keeps them: at most 100 references, and as many entries of the stash.
+fn keep_others(
+    control: &mut ControlDir,
+    turn: &PeerRepo,
+    state: &State,
+    spec: &HarvestSpec<'_>,
+) -> Result<Vec<KeptRef>, GitError> {
+    let cap = state.refs.len().saturating_add(MAX_REFS);
+    let now = turn.list_refs("refs/", cap)?.ok_or_else(|| GitError::TooLarge {
+        what: "the number of references".to_owned(),
+        cap: cap.to_string(),
+    })?;
+    let mut found: Vec<(String, CommitId)> = Vec::new();
+    for (name, value) in now {
+        let RefValue::Direct(hash) = value else { continue };
+        let same =
+            state.refs.get(&name) == Some(&hash) || state.branch.as_ref() == Some(&name) || name == STASH;
+        // Of those that replace objects nothing holds anywhere else.
+        if !same && !name.starts_with("refs/replace/") && found.len() < MAX_KEPT {
+            found.extend(turn.peel(&hash).map(|commit| (name, commit)));
+        }
+    }
+    let stash = turn.stash(MAX_KEPT).into_iter().enumerate();
+    found.extend(stash.map(|(n, commit)| (format!("stash-{n}"), commit)));
+    if let Ok(head) = turn.facts().head()
+        && head.branch.is_none()
+        && state.branch.is_some()
+    {
+        found.push(("HEAD".to_owned(), head.commit));
+    }
+    let mut kept = Vec::new();
+    for (name, commit) in found {
+        let known = control.facts().has(&commit);
+        let salvage = if known || control.adopt(turn, std::slice::from_ref(&commit))?.is_empty() {
+            None
+        } else {
+            Some(keep_known(control, (&name, &commit), spec)?)
+        };
+        kept.push(KeptRef { name: clean(&name, 200), commit, salvage });
+    }
+    Ok(kept)
+}
+
+/// Keeps a commit that is here already. Returns the name of the salvage.
+pub(super) fn keep_known(
+    control: &ControlDir,
+    (name, commit): (&str, &CommitId),
+    spec: &HarvestSpec<'_>,
+) -> Result<String, GitError> {
+    let named = |name: &str| control.keep(&format!("{}/{name}", spec.label), commit, spec.author);
+    match named(name.strip_prefix("refs/").unwrap_or(name)) {
+        // A name that is fine in one place of the references need not be so in another, nor beside others.
+        Err(GitError::InvalidName { .. } | GitError::Library { .. }) => {
+            named(&format!("commit-{}", commit.short()))
+        }
+        other => other,
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::config::Settings;
 use super::state::TurnGit;
 use crate::error::GitError;
 use crate::files::{self, Small};
@@ -16,11 +15,9 @@ const HOOKS: [&str; 3] = ["pre-commit", "prepare-commit-msg", "commit-msg"];
 const HOOK_CAP: u64 = 1 << 20;
 
 /// Takes them over. One in the work tree is called where it lies: it may need what lies beside it.
-pub(super) fn write(turn: &TurnGit, checkout: &PeerRepo, settings: &Settings) -> Result<(), GitError> {
-    let dir = match &settings.hooks {
-        Some(path) => checkout.work_dir().join(path),
-        None => checkout.common_dir().join("hooks"),
-    };
+pub(super) fn write(turn: &TurnGit, checkout: &PeerRepo, path: Option<PathBuf>) -> Result<(), GitError> {
+    let usual = || checkout.common_dir().join("hooks");
+    let dir = path.map_or_else(usual, |path| checkout.work_dir().join(path));
     let mut place = Place::ours(&turn.git_dir())?;
     for name in HOOKS {
         let path = dir.join(name);
@@ -45,12 +42,6 @@ pub(super) fn write(turn: &TurnGit, checkout: &PeerRepo, settings: &Settings) ->
 }
 
 fn calling(path: &Path) -> Vec<u8> {
-    let mut quoted = Vec::new();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'\'' => quoted.extend_from_slice(b"'\\''"),
-            byte => quoted.push(*byte),
-        }
-    }
-    [b"#!/bin/sh\nexec '", quoted.as_slice(), b"' \"$@\"\n"].concat()
+    let parts: Vec<&[u8]> = path.as_os_str().as_bytes().split(|b| *b == b'\'').collect();
+    [b"#!/bin/sh\nexec '", parts.join(&b"'\\''"[..]).as_slice(), b"' \"$@\"\n"].concat()
 }

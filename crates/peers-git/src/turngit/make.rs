@@ -6,12 +6,11 @@ use git2::{Odb, Oid};
 use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 
-use super::config::Settings;
 use super::layout::CONFIG;
 use super::mounts::{self, Stores, TurnMount};
 use super::shown::ShownRefs;
-use super::state::{State, TurnGit};
-use super::{hooks, index, nested};
+use super::state::TurnGit;
+use super::{config, hooks, index, nested};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
 use crate::error::GitError;
@@ -76,8 +75,7 @@ impl TurnGit {
         let branch = spec.branch.map(refs::branch_name).transpose()?;
         control.facts().commit_oid(spec.tip)?;
         checkout.check_writable()?;
-        let mut turn = Self::new(scratch, State::new(branch.as_deref(), spec.tip))?;
-        turn.clear()?;
+        let mut turn = Self::begin(scratch, branch.clone(), spec.tip)?;
         let git = turn.git_dir();
         for dir in ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"] {
             files::ensure_dir(&git.join(dir))?;
@@ -91,70 +89,60 @@ impl TurnGit {
         {
             let repo = PeerRepo::open(turn.dir())?;
             let odb = objects::odb(&repo.repo)?;
-            let edge = bring_tip(control, &odb, spec.tip)?;
-            turn.write_edge(checkout, &edge)?;
-            turn.write_refs(&ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?)?;
+            // The edge of the checkout's history, and of what came from us.
+            let mut shallow = peer_shallow(checkout)?.unwrap_or_default();
+            shallow.extend(bring_tip(control, &odb, spec.tip)?.iter().map(|oid| format!("{oid}\n")));
+            let shown = ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?;
+            turn.write_history(shown, shallow)?;
         }
-        let settings = Settings::read(checkout, spec.config_files)?;
-        files::replace(&git.join("config"), settings.for_turn(spec.identity).as_bytes())?;
+        let (config, hooks) = config::for_turn(checkout, spec.config_files, spec.identity)?;
+        files::replace(&git.join("config"), config.as_bytes())?;
         turn.write_info(control, checkout)?;
         if spec.commit_hooks {
-            hooks::write(&turn, checkout, &settings)?;
+            hooks::write(&turn, checkout, hooks)?;
         }
         turn.state.nested = nested::look(control, &turn, checkout.work_dir())?;
         let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         index::write(&git.join("index"), control, checkout, spec.tip, spec.owner.unwrap_or(us))?;
-        let (mounts, modules) = mounts::list(&turn, checkout, &stores, &turn.state.nested)?;
-        turn.state.modules = modules;
-        files::replace(&alternates, &stores.seen_inside())?;
+        let mounts = mounts::list(&mut turn, checkout, &stores)?;
+        files::replace(&alternates, stores.seen_inside().as_bytes())?;
         turn.save()?;
         Ok(MadeTurn { git: turn, mounts })
     }
 
-    /// The edge of the history: of the checkout's, and of what came from us.
-    fn write_edge(&self, checkout: &PeerRepo, ours: &[Oid]) -> Result<(), GitError> {
-        let mut lines = peer_shallow(checkout)?.unwrap_or_default();
-        lines.extend(ours.iter().map(|oid| format!("{oid}\n")));
-        if lines.is_empty() {
-            return Ok(());
-        }
-        // One to work with and one to put back.
-        files::replace(&self.own("shallow"), lines.as_bytes())?;
-        files::replace(&self.git_dir().join("shallow"), lines.as_bytes())
-    }
-
-    fn write_refs(&self, shown: &ShownRefs) -> Result<(), GitError> {
-        let packed = shown.packed();
-        files::replace(&self.own("packed-refs"), packed.as_bytes())?;
-        files::replace(&self.git_dir().join("packed-refs"), packed.as_bytes())?;
+    fn write_history(&mut self, shown: ShownRefs, shallow: String) -> Result<(), GitError> {
+        let git = self.git_dir();
+        files::replace(&git.join("packed-refs"), shown.packed().as_bytes())?;
         for (name, target) in &shown.symbolic {
-            let path = self.git_dir().join(name);
+            let path = git.join(name);
             if let Some(dir) = path.parent() {
                 std::fs::create_dir_all(dir).map_err(|source| GitError::io(dir, source))?;
             }
             files::replace(&path, format!("ref: {target}\n").as_bytes())?;
         }
+        if !shallow.is_empty() {
+            files::replace(&git.join("shallow"), shallow.as_bytes())?;
+        }
+        (self.state.refs, self.state.shallow) = (shown.direct, shallow);
         Ok(())
     }
 
     /// What is ignored, and what a sparse checkout holds.
     fn write_info(&self, control: &ControlDir, checkout: &PeerRepo) -> Result<(), GitError> {
-        let read = |path: PathBuf| {
-            let path = std::fs::canonicalize(&path).unwrap_or(path);
-            match files::read_small(&path, FILE_CAP).map_err(|source| GitError::io(&path, source))? {
-                Small::Bytes(bytes) => Ok::<_, GitError>(bytes),
-                _ => Ok(Vec::new()),
-            }
+        // The operator's files may be links.
+        let read = |path: PathBuf| match files::read_small(&path.canonicalize().unwrap_or(path), FILE_CAP) {
+            Ok(Small::Bytes(bytes)) => bytes,
+            _ => Vec::new(),
         };
         let mut exclude = b"/.peers/\n".to_vec();
         let global = control.excludes.clone();
         for file in global.into_iter().chain([checkout.common_dir().join("info/exclude")]) {
-            exclude.extend(read(file)?);
+            exclude.extend(read(file));
             exclude.push(b'\n');
         }
         let info = self.git_dir().join("info");
         files::replace(&info.join("exclude"), &exclude)?;
-        let sparse = read(checkout.git_dir().join("info/sparse-checkout"))?;
+        let sparse = read(checkout.git_dir().join("info/sparse-checkout"));
         if sparse.is_empty() {
             return Ok(());
         }
@@ -180,12 +168,10 @@ fn bring_tip(control: &ControlDir, turn: &Odb<'_>, tip: &CommitId) -> Result<Vec
             boundary.extend(absent);
         }
     }
-    match copy::copy_closure((&ours, turn), &[oid], &boundary, Limits::OURS, Shape::Loose)? {
-        Copied::Done(_) => {}
-        Copied::TooMuch => {
-            return Err(GitError::TooLarge { what: format!("commit {}", tip.short()), cap: "8 GiB".into() });
-        }
-        Copied::Odd(what) => return Err(GitError::Corrupt { what, detail: "not well formed".to_owned() }),
+    let copied = copy::copy_closure((&ours, turn), &[oid], &boundary, Limits::OURS, Shape::Loose)?;
+    if !matches!(copied, Copied::Done(_)) {
+        let (what, detail) = (format!("commit {}", tip.short()), "too large or not well formed".to_owned());
+        return Err(GitError::Corrupt { what, detail });
     }
     edge.retain(|commit| turn.exists(*commit));
     Ok(edge)

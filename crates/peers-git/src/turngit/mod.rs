@@ -21,18 +21,16 @@ mod lfs;
 mod make;
 mod mounts;
 mod nested;
-mod others;
 mod publish;
 mod shown;
 mod state;
 
 pub use config::operator_config_files;
-pub use harvest::{Accepted, Harvest, HarvestSpec, TurnOutcome};
+pub use harvest::{Accepted, Harvest, HarvestSpec, KeptRef, TurnFailure};
 pub use make::{MadeTurn, TurnSpec};
-pub use mounts::{MountAccess, TurnMount};
-pub use nested::{NestedGit, NestedMove};
-pub use others::KeptRef;
+pub use mounts::TurnMount;
+pub use nested::NestedGit;
 #[cfg(test)]
 pub(crate) use publish::STEPS;
-pub use publish::{BranchMoved, IndexUpdate, Published};
+pub use publish::{BranchMoved, Published};
 pub use state::TurnGit;

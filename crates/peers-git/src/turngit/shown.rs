@@ -1,7 +1,6 @@
 //! Which references of the checkout a turn is shown.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use git2::{Odb, Oid};
 use peers_model::CommitId;
@@ -17,7 +16,7 @@ const KINDS: [&str; 4] = ["refs/heads/", "refs/remotes/", "refs/tags/", "refs/no
 pub(super) const MAX_REFS: usize = 50_000;
 
 /// References as a turn begins with them.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(super) struct ShownRefs {
     /// Names and hashes.
     pub(super) direct: BTreeMap<String, String>,
@@ -33,46 +32,33 @@ impl ShownRefs {
         (branch, tip): (Option<&str>, &CommitId),
     ) -> Result<Self, GitError> {
         let mut shown = Self::default();
-        let mut symbolic = Vec::new();
         for kind in KINDS {
             for (name, value) in checkout.list_refs(kind, MAX_REFS)?.unwrap_or_default() {
                 if refs::check_name(&name).is_err() {
                     continue;
                 }
                 match value {
-                    RefValue::Direct(hash) => {
-                        let there = Oid::from_str(&hash).is_ok_and(|oid| copy::has(odb, oid));
-                        if there {
-                            shown.direct.insert(name, hash);
-                        }
+                    RefValue::Direct(hash) if Oid::from_str(&hash).is_ok_and(|oid| copy::has(odb, oid)) => {
+                        shown.direct.insert(name, hash);
                     }
-                    RefValue::Symbolic(target) if kind == "refs/remotes/" => symbolic.push((name, target)),
-                    RefValue::Symbolic(_) => {}
+                    RefValue::Symbolic(target) if kind == "refs/remotes/" => {
+                        shown.symbolic.push((name, target));
+                    }
+                    RefValue::Direct(_) | RefValue::Symbolic(_) => {}
                 }
             }
         }
         if let Some(branch) = branch {
             shown.direct.insert(branch.to_owned(), tip.to_string());
         }
-        symbolic.retain(|(_, target)| shown.direct.contains_key(target));
-        shown.symbolic = symbolic;
+        let Self { direct, symbolic } = &mut shown;
+        symbolic.retain(|(_, target)| direct.contains_key(target));
         Ok(shown)
     }
 
     /// As a file `packed-refs`.
     pub(super) fn packed(&self) -> String {
-        let mut text = String::from("# pack-refs with: sorted\n");
-        for (name, hash) in &self.direct {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{hash} {name}");
-        }
-        text
-    }
-
-    /// Names and hashes in a file `packed-refs` of ours.
-    pub(super) fn parse(packed: &[u8]) -> BTreeMap<String, String> {
-        let text = String::from_utf8_lossy(packed);
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        lines.filter_map(|line| line.split_once(' ')).map(|(hash, name)| (name.into(), hash.into())).collect()
+        let lines = self.direct.iter().map(|(name, hash)| format!("{hash} {name}\n"));
+        std::iter::once("# pack-refs with: sorted\n".to_owned()).chain(lines).collect()
     }
 }

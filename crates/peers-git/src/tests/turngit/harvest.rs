@@ -4,7 +4,7 @@ use peers_model::CommitId;
 
 use super::Stage;
 use crate::tests::{Fixture, git_in, put};
-use crate::{TurnGit, TurnOutcome};
+use crate::{TurnFailure, TurnGit};
 
 fn ids(commits: &[CommitId]) -> Vec<String> {
     let mut ids: Vec<String> = commits.iter().map(ToString::to_string).collect();
@@ -103,7 +103,7 @@ fn a_head_elsewhere_fails_the_turn_and_loses_nothing() {
         let git = stage.git_dir();
         let before = stage.fixture.head();
         let harvest = stage.harvest();
-        let TurnOutcome::Failed { why, aside } = harvest.outcome else { panic!("{moves:?}") };
+        let TurnFailure { why, aside } = harvest.outcome.unwrap_err();
         assert!(why.contains(told), "{why}");
         assert_eq!(stage.fixture.head(), before);
         assert!(!git.exists() && aside.unwrap().join(".git/HEAD").exists());
@@ -158,7 +158,7 @@ fn other_branches_tags_and_stashes_are_kept_and_told() {
     stage.run(&["stash", "-q"]);
     let tip = stage.work("x", "x\n");
     let harvest = stage.harvest();
-    let TurnOutcome::Accepted(accepted) = harvest.outcome else { panic!() };
+    let accepted = harvest.outcome.unwrap();
     assert_eq!(accepted.tip, tip);
     let told: Vec<_> = harvest.kept.iter().map(|kept| (kept.name.as_str(), kept.salvage.is_some())).collect();
     let expected = [

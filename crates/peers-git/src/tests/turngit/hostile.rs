@@ -3,8 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::Stage;
+use crate::TurnGit;
 use crate::tests::{Fixture, fifo, link, put};
-use crate::{TurnGit, TurnOutcome};
 
 /// Makes everything in a git directory that git would run write a canary.
 fn plant(stage: &Stage) -> std::path::PathBuf {
@@ -59,8 +59,7 @@ fn alternates_of_the_turn_lead_nowhere() {
     let store = secret.work.join(".git/objects");
     put(&stage.git_dir().join("objects/info/alternates"), format!("{}\n", store.display()).as_bytes());
     stage.run(&["reset", "-q", "--soft", theirs.as_str()]);
-    let (why, _) = stage.failed();
-    assert!(why.contains("missing"), "{why}");
+    stage.failed();
     assert!(!stage.control.facts().has(&theirs));
     // The same by a parent of a commit of its own.
     drop(stage.make());
@@ -233,6 +232,6 @@ fn odd_files_in_the_work_tree_cost_nothing_and_stop_nothing() {
     put(&stage.fixture.work.join("closed"), b"x");
     std::fs::set_permissions(stage.fixture.work.join("closed"), std::fs::Permissions::from_mode(0o000))
         .unwrap();
-    let TurnOutcome::Accepted(accepted) = stage.harvest().outcome else { panic!() };
+    let accepted = stage.accepted();
     assert_eq!(accepted.tip, tip);
 }

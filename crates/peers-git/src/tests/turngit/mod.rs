@@ -15,8 +15,7 @@ use peers_sys::dir::SafeDir;
 
 use super::{Fixture, command, substrate, tomorrow};
 use crate::{
-    Accepted, Author, ControlDir, Harvest, HarvestSpec, Identity, MadeTurn, PeerRepo, TurnGit, TurnOutcome,
-    TurnSpec,
+    Accepted, Author, ControlDir, Harvest, HarvestSpec, Identity, MadeTurn, PeerRepo, TurnGit, TurnSpec,
 };
 
 /// A repository of the operator's, our copy of it, and a place for turns.
@@ -124,10 +123,7 @@ impl Stage {
     }
 
     pub(super) fn accepted(&mut self) -> Accepted {
-        match self.harvest().outcome {
-            TurnOutcome::Accepted(accepted) => accepted,
-            TurnOutcome::Failed { why, .. } => panic!("{why}"),
-        }
+        self.harvest().outcome.unwrap()
     }
 
     /// Why the turn failed, and where it is.
@@ -136,10 +132,8 @@ impl Stage {
         let harvest = self.harvest();
         assert_eq!(self.fixture.head(), before);
         assert!(TurnGit::find(&self.scratch).unwrap().is_none());
-        match harvest.outcome {
-            TurnOutcome::Failed { why, aside } => (why, aside),
-            TurnOutcome::Accepted(accepted) => panic!("accepted at {}", accepted.tip),
-        }
+        let failure = harvest.outcome.unwrap_err();
+        (failure.why, failure.aside)
     }
 
     pub(super) fn publish(&mut self) -> crate::Published {

@@ -1,13 +1,12 @@
 //! Git directories that a turn makes deeper in the work tree.
 
 use super::Stage;
+use crate::NestedGit;
 use crate::tests::{git_in, put};
-use crate::{NestedGit, NestedMove};
 
 fn harvested(stage: &mut Stage) -> Vec<NestedGit> {
     let harvest = stage.harvest();
-    let crate::TurnOutcome::Accepted(accepted) = harvest.outcome else { panic!() };
-    accepted.discard().unwrap();
+    harvest.outcome.unwrap().discard().unwrap();
     harvest.nested
 }
 
@@ -33,8 +32,7 @@ fn one_that_a_turn_made_is_moved_aside_and_its_files_stay() {
     assert_eq!(paths.len(), 2, "{paths:?}");
     assert!(paths.contains(&"deep/inner/.git") && paths.contains(&"odd/.git"));
     for nested in &moved {
-        let NestedMove::Aside(place) = &nested.done else { panic!() };
-        let place = stage.fixture.work.join(".git").join(place);
+        let place = stage.fixture.work.join(".git").join(&nested.aside);
         assert!(place.exists());
         let note = std::fs::read_to_string(format!("{}.path", place.display())).unwrap();
         assert_eq!(note.trim(), nested.path);
@@ -65,7 +63,7 @@ fn a_file_that_names_a_git_directory_is_as_it_was() {
     drop(stage.make());
     stage.fixture.write("sub/.git", "gitdir: /tmp/evil\n");
     let moved = harvested(&mut stage);
-    assert!(matches!(moved.as_slice(), [NestedGit { done: NestedMove::Restored(_), .. }]));
+    assert!(matches!(moved.as_slice(), [NestedGit { restored: true, .. }]));
     assert_eq!(stage.fixture.read("sub/.git"), "gitdir: ../elsewhere\n");
     drop(stage.make());
     assert!(harvested(&mut stage).is_empty());

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::Stage;
 use crate::tests::{Fixture, put};
 use crate::turngit::STEPS;
-use crate::{GitError, HarvestSpec, IndexUpdate, RepoError, TurnGit};
+use crate::{GitError, HarvestSpec, RepoError, TurnGit};
 
 /// Something of everything: changed, new, gone, made executable; and left uncommitted.
 fn do_work(fixture: &Fixture, git: impl Fn(&[&str])) {
@@ -41,9 +41,7 @@ fn the_checkout_is_as_after_a_commit_there() {
     drop(stage.make());
     do_work(&stage.fixture, |args| drop(stage.run(args)));
     stage.age();
-    assert!(
-        matches!(stage.publish().index, IndexUpdate::Done { displaced, kept: None } if displaced.is_empty())
-    );
+    assert_eq!(stage.publish(), crate::Published::default());
     for args in [&["status", "--porcelain"][..], &["ls-files", "--stage"], &["log", "-1", "--format=%T"]] {
         assert_eq!(stage.fixture.git(args), twin.git(args));
     }
@@ -61,16 +59,16 @@ fn stage_twin() -> Fixture {
 #[test]
 fn interrupted_after_each_step_it_is_done_again_to_the_same_end() {
     let mut ends = Vec::new();
-    for steps in 0..=STEPS.len() {
+    for steps in 0..=STEPS {
         let mut stage = stage();
         drop(stage.make());
         do_work(&stage.fixture, |args| drop(stage.run(args)));
         let oid = lfs_object(&stage.git_dir(), b"large");
         let accepted = stage.accepted();
         let spec = HarvestSpec { base: None, label: "tick-1", author: &stage.by };
-        drop(accepted.steps(&stage.control, &stage.peer(), &spec, &STEPS[..steps]).unwrap());
+        drop(accepted.steps(&stage.control, &stage.peer(), &spec, steps).unwrap());
         drop(accepted);
-        if steps == STEPS.len() - 1 {
+        if steps == STEPS - 1 {
             // What a kill between the last two leaves.
             put(&stage.fixture.work.join(".git/index.lock"), b"peers\n");
         }
@@ -141,28 +139,22 @@ fn a_checkout_that_is_on_another_branch_keeps_its_index() {
     drop(stage.make());
     let work = stage.work("x", "x\n");
     stage.fixture.git(&["checkout", "-q", "-b", "theirs"]);
-    let published = stage.publish();
-    assert_eq!((published.moved, published.index), (None, IndexUpdate::Left));
+    assert_eq!(stage.publish().moved, None);
     assert_eq!(stage.fixture.rev("main"), work);
     assert_eq!(stage.fixture.git(&["diff", "--cached"]), "");
 }
 
 #[test]
-fn what_the_operator_staged_at_the_same_path_is_kept() {
+fn what_the_operator_staged_at_the_same_path_stays_staged() {
     let mut stage = stage();
     drop(stage.make());
     stage.work("a", "by the turn\n");
     stage.fixture.write("a", "by the operator\n");
     stage.fixture.write("same", "staged too\n");
     stage.fixture.git(&["add", "a", "same"]);
-    stage.fixture.write("a", "by the turn\n");
-    let IndexUpdate::Done { displaced, kept } = stage.publish().index else { panic!() };
-    assert_eq!(displaced, ["a"]);
-    let kept =
-        stage.control.list_salvage().unwrap().into_iter().find(|found| Some(&found.name) == kept.as_ref());
-    let blob = stage.control.facts().read_blob(&kept.unwrap().commit, "a", 100).unwrap().unwrap();
-    assert_eq!(blob.bytes, b"by the operator\n");
-    assert_eq!(stage.status(), "M  same\n");
+    assert_eq!(stage.publish().staged, ["a"]);
+    assert_eq!(stage.status(), "M  a\nM  same\n");
+    assert_eq!(stage.fixture.git(&["show", ":a", "HEAD:a"]), "by the operator\nby the turn\n");
 }
 
 #[test]
@@ -177,7 +169,7 @@ fn a_locked_index_is_an_error_and_nothing_is_lost() {
     let error = accepted.publish(&stage.control, &stage.peer(), &spec).unwrap_err();
     assert!(matches!(error, GitError::Repo(RepoError::Busy { .. })), "{error}");
     std::fs::remove_file(lock).unwrap();
-    assert!(matches!(stage.publish().index, IndexUpdate::Done { .. }));
+    assert_eq!(stage.publish().moved, None);
     assert_eq!((stage.fixture.head(), stage.status()), (work, String::new()));
 }
 
@@ -206,6 +198,6 @@ fn a_turn_without_a_commit_changes_nothing() {
     stage.fixture.write("a", "edited\n");
     stage.run(&["add", "-A"]);
     let before: CommitId = stage.fixture.head();
-    assert_eq!(stage.publish().index, IndexUpdate::Left);
+    assert_eq!(stage.publish(), crate::Published::default());
     assert_eq!((stage.fixture.head(), stage.status()), (before, " M a\n".to_owned()));
 }
