@@ -14,19 +14,10 @@ use crate::facts::Identity;
 use crate::repo::PeerRepo;
 
 /// Settings in `core` that say how files are stored and shown.
-const CORE: [&str; 9] = [
-    "autocrlf",
-    "eol",
-    "safecrlf",
-    "filemode",
-    "ignorecase",
-    "symlinks",
-    "quotepath",
-    "sparsecheckout",
-    "sparsecheckoutcone",
-];
+const CORE: &str =
+    "autocrlf eol safecrlf filemode ignorecase symlinks quotepath sparsecheckout sparsecheckoutcone";
 /// Settings in `core` that a git directory needs to be one.
-const FORM: [&str; 3] = ["repositoryformatversion", "bare", "worktree"];
+const FORM: &str = "repositoryformatversion bare worktree";
 /// Where a push goes. Nothing can be there.
 const NO_PUSH: &str = "/dev/null/no-push-from-a-turn";
 
@@ -57,13 +48,16 @@ pub(super) fn for_turn(
             out.take(&level, false)?;
         }
     }
-    let base = [("core", "repositoryformatversion", "0"), ("core", "bare", "false")];
-    let ours = [("gc", "auto", "0"), ("commit", "gpgsign", "false")];
-    for (section, key, value) in base.into_iter().chain(ours) {
+    for (section, key, value) in [
+        ("core", "repositoryformatversion", "0"),
+        ("core", "bare", "false"),
+        ("gc", "auto", "0"),
+        ("commit", "gpgsign", "false"),
+        ("user", "name", &who.name),
+        ("user", "email", &who.email),
+    ] {
         out.add((section, None, key), Some(value));
     }
-    out.add(("user", None, "name"), Some(&who.name));
-    out.add(("user", None, "email"), Some(&who.email));
     out.forbid_pushes();
     Ok((out.text, out.hooks))
 }
@@ -127,8 +121,9 @@ impl Filtered {
             let entry = entry.map_err(fail)?;
             let name = String::from_utf8_lossy(entry.name_bytes());
             let (section, sub, key) = parts(&name);
+            let is_in = |list: &str| list.split(' ').any(|listed| listed == key);
             let taken = match (section, sub) {
-                ("core", None) => CORE.contains(&key) || submodule && FORM.contains(&key),
+                ("core", None) => is_in(CORE) || submodule && is_in(FORM),
                 ("extensions", None) => submodule,
                 ("filter" | "diff" | "merge" | "branch", _) => true,
                 ("submodule", Some(_)) => matches!(key, "url" | "active"),

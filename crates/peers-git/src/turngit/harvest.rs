@@ -6,27 +6,48 @@ use std::path::PathBuf;
 use git2::{Odb, Oid};
 use peers_model::CommitId;
 
-use super::layout;
-use super::mounts::Stores;
 use super::nested::{self, NestedGit};
-use super::others::{self, HarvestSpec, KeptRef};
-use super::shown::ShownRefs;
-use super::state::TurnGit;
+use super::shown::MAX_REFS;
+use super::state::{State, TurnGit};
+use super::{layout, mounts};
 use crate::control::ControlDir;
 use crate::copy;
 use crate::diff;
 use crate::error::{CliError, GitError, clean, clean_bytes};
-use crate::files::{self, Small};
 use crate::ids;
 use crate::import::raw_parents;
 use crate::known::Generation;
 use crate::objects::{self, MODE_GITLINK};
+use crate::ref_list::{RefValue, STASH};
 use crate::repo::PeerRepo;
+use crate::write::Author;
 
 /// Commits of the checkout that are walked to see which were there before the turn.
 const MAX_WALK: usize = 200_000;
-/// A file of ours is read up to here.
-const OWN_CAP: u64 = 64 << 20;
+/// References that are kept, and stash entries.
+const MAX_KEPT: usize = 100;
+
+/// How a turn is harvested.
+#[derive(Debug, Clone, Copy)]
+pub struct HarvestSpec<'a> {
+    /// The first commit of the run, for the import of the checkout; see [`ControlDir::import`].
+    pub base: Option<&'a CommitId>,
+    /// What is kept has this before or in its name, such as `tick-00012`: letters, digits, `-`.
+    pub label: &'a str,
+    /// Who keeps it, and when.
+    pub author: &'a Author,
+}
+
+/// Something besides the run's branch that a turn made or moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptRef {
+    /// Its full name, `HEAD`, or `stash-N`, cleaned for people.
+    pub name: String,
+    /// The commit that it names. A claim where it is not kept.
+    pub commit: CommitId,
+    /// The name of the salvage; `None` when the commit was known before, or cannot be brought in.
+    pub salvage: Option<String>,
+}
 
 /// What a turn left.
 #[derive(Debug)]
@@ -94,12 +115,11 @@ impl TurnGit {
         let nested = nested::settle(control, &self, checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
         checkout.check_objects()?;
-        let stores = Stores::of(checkout)?.seen_outside()?;
-        let (shallow, shown) = (self.own_file("shallow")?, self.own_file("packed-refs")?);
-        let shown = ShownRefs::parse(&shown.unwrap_or_default());
+        let stores = mounts::stores(checkout)?;
+        let stores = mounts::alternates(stores.iter().map(|(outside, _)| outside))?;
         let mut kept = Vec::new();
-        let ready = layout::put_right(self.dir(), &stores, shallow.as_deref());
-        let taken = ready.and_then(|()| self.take_in(control, checkout, &shown, (spec, &mut kept)));
+        let ready = layout::put_right(self.dir(), &stores, &self.state.shallow);
+        let taken = ready.and_then(|()| self.take_in(control, checkout, spec, &mut kept));
         let why = match taken {
             Ok(Ok((tip, before, new))) => {
                 return Ok(Harvest { outcome: Ok(Accepted { git: self, tip, before, new }), kept, nested });
@@ -117,8 +137,8 @@ impl TurnGit {
         &mut self,
         control: &mut ControlDir,
         checkout: &PeerRepo,
-        shown: &BTreeMap<String, String>,
-        (spec, kept): (&HarvestSpec<'_>, &mut Vec<KeptRef>),
+        spec: &HarvestSpec<'_>,
+        kept: &mut Vec<KeptRef>,
     ) -> Result<Taken, GitError> {
         layout::weigh(&self.git_dir())?;
         let turn = PeerRepo::open(self.dir())?;
@@ -131,29 +151,27 @@ impl TurnGit {
             (None, Err(_)) => None,
         };
         let taken = match &tip {
-            Some(tip) => Some(self.import_tip(control, checkout, (&turn, tip), shown)?),
+            Some(tip) => Some(self.import_tip(control, checkout, (&turn, tip))?),
             None => None,
         };
-        kept.extend(others::keep(control, &turn, branch.as_deref(), shown, spec)?);
-        let head = head?;
+        kept.extend(keep_others(control, &turn, &self.state, spec)?);
         let Some((tip, (before, new))) = tip.zip(taken) else {
             return Ok(Err("the run's branch is gone".to_owned()));
         };
-        let shown_head = |branch: Option<&String>| {
-            branch.map_or_else(|| "a commit".to_owned(), |name| format!("`{}`", clean(name, 200)))
-        };
-        let why = if head.branch != branch {
-            let (found, due) = (shown_head(head.branch.as_ref()), shown_head(branch.as_ref()));
-            Some(format!("HEAD names {found} instead of {due}"))
-        } else if control.facts().is_ancestor(&from, &tip)? {
-            self.odd_submodule(control, &tip)?
-        } else {
-            Some(format!("history was rewritten: that of {} lacks {}", tip.short(), from.short()))
+        let why = match head {
+            Err(error) => Some(clean(&peers_sys::error::chain(&error), 500)),
+            Ok(head) if head.branch != branch => {
+                let found =
+                    head.branch.map_or("a commit".to_owned(), |name| format!("`{}`", clean(&name, 200)));
+                Some(format!("HEAD names {found} and not what it named when the turn began"))
+            }
+            Ok(_) if control.facts().is_ancestor(&from, &tip)? => self.odd_submodule(control, &tip)?,
+            Ok(_) => Some(format!("history was rewritten: that of {} lacks {}", tip.short(), from.short())),
         };
         let Some(why) = why else { return Ok(Ok((tip, before, new))) };
         if tip != from {
             let name = branch.unwrap_or_else(|| "HEAD".to_owned());
-            let salvage = Some(others::keep_known(control, (&name, &tip), spec)?);
+            let salvage = Some(keep_known(control, (&name, &tip), spec)?);
             kept.push(KeptRef { name, commit: tip, salvage });
         }
         Ok(Err(why))
@@ -165,10 +183,9 @@ impl TurnGit {
         control: &mut ControlDir,
         checkout: &PeerRepo,
         (turn, tip): (&PeerRepo, &CommitId),
-        shown: &BTreeMap<String, String>,
     ) -> Result<(Generation, Vec<CommitId>), GitError> {
         let unknown = control.unknown_of(turn, tip)?;
-        let theirs = known_before(control, checkout, shown, &unknown)?;
+        let theirs = known_before(control, checkout, &self.state.refs, &unknown)?;
         let (theirs, new): (Vec<Oid>, Vec<Oid>) = unknown.into_iter().partition(|oid| theirs.contains(oid));
         control.known.record(&theirs)?;
         let before = self.state.before.unwrap_or_else(|| control.generation());
@@ -205,30 +222,11 @@ impl TurnGit {
         }))
     }
 
-    fn own_file(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.own(name);
-        match files::read_small(&path, OWN_CAP).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            _ => Ok(None),
-        }
-    }
-
     /// Whether an error says nothing about what the turn wrote. The checkout was looked at before.
     fn is_ours(&self, error: &GitError) -> bool {
-        let elsewhere = matches!(error, GitError::Io { path, .. } if !path.starts_with(self.git_dir()));
-        elsewhere
-            || matches!(
-                error,
-                GitError::DiskFull { .. }
-                    | GitError::Moved { .. }
-                    | GitError::Exists { .. }
-                    | GitError::Cli(
-                        CliError::Missing
-                            | CliError::TooOld { .. }
-                            | CliError::Spawn { .. }
-                            | CliError::Unreadable { .. },
-                    )
-            )
+        matches!(error, GitError::Io { path, .. } if !path.starts_with(self.git_dir()))
+            || matches!(error, GitError::Cli(error) if !matches!(error, CliError::TimedOut { .. } | CliError::OutputTooLarge { .. }))
+            || matches!(error, GitError::DiskFull { .. } | GitError::Moved { .. } | GitError::Exists { .. })
     }
 }
 
@@ -259,4 +257,63 @@ fn known_before(
         todo.extend(raw_parents(&theirs, oid).unwrap_or_default());
     }
     Ok(found)
+}
+
+/// Keeps them: at most 100 references, and as many entries of the stash.
+fn keep_others(
+    control: &mut ControlDir,
+    turn: &PeerRepo,
+    state: &State,
+    spec: &HarvestSpec<'_>,
+) -> Result<Vec<KeptRef>, GitError> {
+    let cap = state.refs.len().saturating_add(MAX_REFS);
+    let now = turn.list_refs("refs/", cap)?.ok_or_else(|| GitError::TooLarge {
+        what: "the number of references".to_owned(),
+        cap: cap.to_string(),
+    })?;
+    let mut found: Vec<(String, CommitId)> = Vec::new();
+    for (name, value) in now {
+        let RefValue::Direct(hash) = value else { continue };
+        let same =
+            state.refs.get(&name) == Some(&hash) || state.branch.as_ref() == Some(&name) || name == STASH;
+        // Of those that replace objects nothing holds anywhere else.
+        if !same && !name.starts_with("refs/replace/") && found.len() < MAX_KEPT {
+            found.extend(turn.peel(&hash).map(|commit| (name, commit)));
+        }
+    }
+    let stash = turn.stash(MAX_KEPT).into_iter().enumerate();
+    found.extend(stash.map(|(n, commit)| (format!("stash-{n}"), commit)));
+    if let Ok(head) = turn.facts().head()
+        && head.branch.is_none()
+        && state.branch.is_some()
+    {
+        found.push(("HEAD".to_owned(), head.commit));
+    }
+    let mut kept = Vec::new();
+    for (name, commit) in found {
+        let known = control.facts().has(&commit);
+        let salvage = if known || control.adopt(turn, std::slice::from_ref(&commit))?.is_empty() {
+            None
+        } else {
+            Some(keep_known(control, (&name, &commit), spec)?)
+        };
+        kept.push(KeptRef { name: clean(&name, 200), commit, salvage });
+    }
+    Ok(kept)
+}
+
+/// Keeps a commit that is here already. Returns the name of the salvage.
+pub(super) fn keep_known(
+    control: &ControlDir,
+    (name, commit): (&str, &CommitId),
+    spec: &HarvestSpec<'_>,
+) -> Result<String, GitError> {
+    let named = |name: &str| control.keep(&format!("{}/{name}", spec.label), commit, spec.author);
+    match named(name.strip_prefix("refs/").unwrap_or(name)) {
+        // A name that is fine in one place of the references need not be so in another, nor beside others.
+        Err(GitError::InvalidName { .. } | GitError::Library { .. }) => {
+            named(&format!("commit-{}", commit.short()))
+        }
+        other => other,
+    }
 }

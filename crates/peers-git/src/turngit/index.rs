@@ -45,10 +45,7 @@ pub(super) fn write(
     let mut index = Index::open(path).map_err(fail)?;
     for leaf in blob::leaves(&odb, objects::commit_tree(&control.repo, tip)?)? {
         let mut entry = index_entry(&leaf.path, leaf.mode, leaf.id, None);
-        let known = stamps.as_ref().and_then(|stamps| stamps.get(&leaf.path));
-        if let Some(known) = known.filter(|known| is_as(known, &entry)) {
-            known.stamp.stamp(&mut entry, owner);
-        }
+        stamp(stamps.as_deref(), &mut entry, || Some(owner));
         if let Some((plain, extended)) = flags.get(&leaf.path) {
             (entry.flags, entry.flags_extended) = (*plain, *extended);
         }
@@ -57,9 +54,18 @@ pub(super) fn write(
     index.write().map_err(fail)
 }
 
-/// Whether a file is known to have the content and the mode of an entry.
-pub(super) fn is_as(known: &Known, entry: &IndexEntry) -> bool {
+/// Writes the stamp of a file into its entry, where it is known to have the content and the mode.
+pub(super) fn stamp(
+    stamps: Option<&HashMap<Vec<u8>, Known>>,
+    entry: &mut IndexEntry,
+    owner: impl FnOnce() -> Option<(u32, u32)>,
+) {
     let executable = entry.mode == objects::MODE_EXEC;
-    let plain = executable || entry.mode == objects::MODE_FILE;
-    plain && known.id == entry.id && known.stamp.is_executable() == executable
+    let is_as = |known: &&Known| known.id == entry.id && known.stamp.is_executable() == executable;
+    if (executable || entry.mode == objects::MODE_FILE)
+        && let Some(known) = stamps.and_then(|stamps| stamps.get(&entry.path)).filter(is_as)
+        && let Some(owner) = owner()
+    {
+        known.stamp.stamp(entry, owner);
+    }
 }

@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 200;
 /// Puts our own files in the place of those that the turn left in `<dir>/.git`, and removes what else changes how the
 /// library sees objects: it would let us read any repository of this machine, or believe parents that commits do not
 /// have.
-pub(super) fn put_right(dir: &Path, alternates: &[u8], shallow: Option<&[u8]>) -> Result<(), GitError> {
+pub(super) fn put_right(dir: &Path, alternates: &[u8], shallow: &str) -> Result<(), GitError> {
     let path = dir.join(".git");
     let right = || -> io::Result<()> {
         let git = files::open_writable_dir(&files::open_dir(dir)?, b".git")?;
@@ -30,8 +30,8 @@ pub(super) fn put_right(dir: &Path, alternates: &[u8], shallow: Option<&[u8]>) -
         for name in ["config.worktree", "shallow"] {
             files::remove_tree_at(&git, name.as_bytes())?;
         }
-        if let Some(shallow) = shallow {
-            put(&git, "shallow", shallow)?;
+        if !shallow.is_empty() {
+            put(&git, "shallow", shallow.as_bytes())?;
         }
         let objects = files::open_writable_dir(&git, b"objects")?;
         let info = files::open_writable_dir(&objects, b"info")?;
@@ -60,57 +60,42 @@ pub(super) fn put(dir: &OwnedFd, name: &str, bytes: &[u8]) -> io::Result<()> {
     File::from(rustix::fs::openat(dir, name, flags, mode)?).write_all(bytes)
 }
 
-/// How much is in a directory.
-#[derive(Debug, Default)]
-pub(super) struct Weight {
-    entries: usize,
-    bytes: u64,
-    /// Bytes that it takes on the disk.
-    pub(super) disk: u64,
-}
-
-impl Weight {
-    /// Adds the entries of one directory, and returns the directories among them; nothing beyond the bounds.
-    fn add(&mut self, dir: &OwnedFd) -> io::Result<Option<Vec<Vec<u8>>>> {
-        let left = MAX_ENTRIES.saturating_sub(self.entries);
-        let Some(listed) = files::list(dir, left)? else { return Ok(None) };
-        self.entries += listed.len();
-        let mut inner = Vec::new();
-        for (name, kind) in listed {
-            if kind == FileType::Directory {
-                inner.push(name);
-            } else if let Some(stat) = files::lstat_at(dir, &name)? {
-                self.bytes = self.bytes.saturating_add(files::size(&stat));
-                let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
-                self.disk = self.disk.saturating_add(blocks.saturating_mul(512));
-            }
-        }
-        Ok((self.bytes <= MAX_BYTES).then_some(inner))
-    }
-}
-
-/// Adds up what is in a directory. Follows no link, opens no file.
+/// Bytes that a directory takes on the disk, with all in it. Follows no link, opens no file.
 ///
 /// # Errors
 /// [`GitError::TooLarge`] beyond a million entries, 16 GiB or 200 levels.
-pub(super) fn weigh(dir: &Path) -> Result<Weight, GitError> {
+pub(super) fn weigh(dir: &Path) -> Result<u64, GitError> {
     let fail = |source: io::Error| GitError::io(dir, source);
     let beyond = || GitError::TooLarge {
         what: format!("`{}`", dir.display()),
         cap: format!("{MAX_ENTRIES} entries, {MAX_BYTES} bytes or {MAX_DEPTH} levels"),
     };
-    let mut weight = Weight::default();
-    let top = files::open_dir(dir).map_err(fail)?;
-    let inner = weight.add(&top).map_err(fail)?.ok_or_else(beyond)?;
-    let mut levels = vec![(top, inner)];
-    while let Some((fd, inner)) = levels.last_mut() {
-        let Some(name) = inner.pop() else {
-            levels.pop();
-            continue;
-        };
-        let next = files::open_writable_dir(&*fd, &name).map_err(fail)?;
-        let inner = weight.add(&next).map_err(fail)?.filter(|_| levels.len() < MAX_DEPTH);
-        levels.push((next, inner.ok_or_else(beyond)?));
+    let (mut left, mut bytes, mut disk) = (MAX_ENTRIES, 0_u64, 0_u64);
+    let mut levels: Vec<(OwnedFd, Vec<Vec<u8>>)> = Vec::new();
+    let mut next = Some(files::open_dir(dir).map_err(fail)?);
+    loop {
+        if let Some(fd) = next.take() {
+            let listed = files::list(&fd, left).map_err(fail)?.ok_or_else(beyond)?;
+            left = left.saturating_sub(listed.len());
+            let mut inner = Vec::new();
+            for (name, kind) in listed {
+                if kind == FileType::Directory {
+                    inner.push(name);
+                } else if let Some(stat) = files::lstat_at(&fd, &name).map_err(fail)? {
+                    bytes = bytes.saturating_add(files::size(&stat));
+                    let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
+                    disk = disk.saturating_add(blocks.saturating_mul(512));
+                }
+            }
+            levels.push((fd, inner));
+            if bytes > MAX_BYTES || levels.len() > MAX_DEPTH {
+                return Err(beyond());
+            }
+        }
+        let Some((fd, inner)) = levels.last_mut() else { return Ok(disk) };
+        match inner.pop() {
+            Some(name) => next = Some(files::open_writable_dir(&*fd, &name).map_err(fail)?),
+            None => drop(levels.pop()),
+        }
     }
-    Ok(weight)
 }

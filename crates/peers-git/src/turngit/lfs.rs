@@ -1,17 +1,17 @@
 //! Files of git-lfs that a turn stored. Without them its commits hold pointers to nothing.
 
 use std::ffi::OsStr;
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use peers_sys::digest::Sha256;
 use rustix::fs::{AtFlags, CWD, FileType};
-use sha2::{Digest as _, Sha256};
 
 use crate::error::{GitError, clean_bytes};
 use crate::files;
-use crate::ids;
 
 /// Entries of one directory.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -61,18 +61,13 @@ fn copy_one(dir: &OwnedFd, name: &[u8], place: &Path) -> Result<bool, GitError> 
         return Ok(true);
     }
     std::fs::create_dir_all(place).map_err(fail)?;
-    let temp: PathBuf = place.join(format!(".peers-{}.tmp", files::random_hex().map_err(fail)?));
+    let temp = place.join(format!(".peers-{}.tmp", files::random_hex().map_err(fail)?));
     let copied = || -> io::Result<bool> {
         let (mut from, _) = files::open_regular(dir, name)?;
-        let mut to = files::create_new(&temp)?;
-        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
-        loop {
-            let read = from.read(&mut buffer)?;
-            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else { break };
-            hash.update(piece);
-            to.write_all(piece)?;
-        }
-        if ids::hex(&hash.finalize()).as_bytes() != name {
+        io::copy(&mut from, &mut files::create_new(&temp)?)?;
+        let mut hash = Sha256::new();
+        io::copy(&mut File::open(&temp)?, &mut hash)?;
+        if hash.finish_hex().as_bytes() != name {
             return Ok(false);
         }
         rustix::fs::renameat(CWD, &temp, CWD, &target)?;

@@ -7,7 +7,7 @@ use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 
 use super::layout::CONFIG;
-use super::mounts::{self, Stores, TurnMount};
+use super::mounts::{self, TurnMount};
 use super::shown::ShownRefs;
 use super::state::TurnGit;
 use super::{config, hooks, index, nested};
@@ -83,15 +83,17 @@ impl TurnGit {
         let head = branch.as_ref().map_or_else(|| format!("{}\n", spec.tip), |name| format!("ref: {name}\n"));
         files::replace(&git.join("HEAD"), head.as_bytes())?;
         files::replace(&git.join("config"), CONFIG)?;
-        let stores = Stores::of(checkout)?;
+        let stores = mounts::stores(checkout)?;
         let alternates = git.join("objects/info/alternates");
-        files::replace(&alternates, &stores.seen_outside()?)?;
+        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(outside, _)| outside))?)?;
         {
             let repo = PeerRepo::open(turn.dir())?;
             let odb = objects::odb(&repo.repo)?;
-            let edge = bring_tip(control, &odb, spec.tip)?;
-            turn.write_edge(checkout, &edge)?;
-            turn.write_refs(&ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?)?;
+            // The edge of the checkout's history, and of what came from us.
+            let mut shallow = peer_shallow(checkout)?.unwrap_or_default();
+            shallow.extend(bring_tip(control, &odb, spec.tip)?.iter().map(|oid| format!("{oid}\n")));
+            let shown = ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?;
+            turn.write_history(shown, shallow)?;
         }
         let (config, hooks) = config::for_turn(checkout, spec.config_files, spec.identity)?;
         files::replace(&git.join("config"), config.as_bytes())?;
@@ -103,34 +105,25 @@ impl TurnGit {
         let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         index::write(&git.join("index"), control, checkout, spec.tip, spec.owner.unwrap_or(us))?;
         let mounts = mounts::list(&mut turn, checkout, &stores)?;
-        files::replace(&alternates, stores.seen_inside().as_bytes())?;
+        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(_, inside)| inside))?)?;
         turn.save()?;
         Ok(MadeTurn { git: turn, mounts })
     }
 
-    /// The edge of the history: of the checkout's, and of what came from us.
-    fn write_edge(&self, checkout: &PeerRepo, ours: &[Oid]) -> Result<(), GitError> {
-        let mut lines = peer_shallow(checkout)?.unwrap_or_default();
-        lines.extend(ours.iter().map(|oid| format!("{oid}\n")));
-        if lines.is_empty() {
-            return Ok(());
-        }
-        // One to work with and one to put back.
-        files::replace(&self.own("shallow"), lines.as_bytes())?;
-        files::replace(&self.git_dir().join("shallow"), lines.as_bytes())
-    }
-
-    fn write_refs(&self, shown: &ShownRefs) -> Result<(), GitError> {
-        let packed = shown.packed();
-        files::replace(&self.own("packed-refs"), packed.as_bytes())?;
-        files::replace(&self.git_dir().join("packed-refs"), packed.as_bytes())?;
+    fn write_history(&mut self, shown: ShownRefs, shallow: String) -> Result<(), GitError> {
+        let git = self.git_dir();
+        files::replace(&git.join("packed-refs"), shown.packed().as_bytes())?;
         for (name, target) in &shown.symbolic {
-            let path = self.git_dir().join(name);
+            let path = git.join(name);
             if let Some(dir) = path.parent() {
                 std::fs::create_dir_all(dir).map_err(|source| GitError::io(dir, source))?;
             }
             files::replace(&path, format!("ref: {target}\n").as_bytes())?;
         }
+        if !shallow.is_empty() {
+            files::replace(&git.join("shallow"), shallow.as_bytes())?;
+        }
+        (self.state.refs, self.state.shallow) = (shown.direct, shallow);
         Ok(())
     }
 

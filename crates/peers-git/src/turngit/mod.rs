@@ -21,17 +21,15 @@ mod lfs;
 mod make;
 mod mounts;
 mod nested;
-mod others;
 mod publish;
 mod shown;
 mod state;
 
 pub use config::operator_config_files;
-pub use harvest::{Accepted, Harvest, TurnFailure};
+pub use harvest::{Accepted, Harvest, HarvestSpec, KeptRef, TurnFailure};
 pub use make::{MadeTurn, TurnSpec};
 pub use mounts::TurnMount;
 pub use nested::NestedGit;
-pub use others::{HarvestSpec, KeptRef};
 #[cfg(test)]
 pub(crate) use publish::STEPS;
 pub use publish::{BranchMoved, Published};

@@ -4,13 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use git2::IndexEntry;
 use peers_model::CommitId;
 
-use super::harvest::Accepted;
-use super::index::{hidden, is_as};
-use super::lfs;
-use super::others::{self, HarvestSpec};
+use super::harvest::{Accepted, HarvestSpec, keep_known};
+use super::{index, lfs};
 use crate::checkout::{index_entry, ordered_changes};
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
@@ -18,7 +15,6 @@ use crate::files;
 use crate::objects;
 use crate::repo::PeerRepo;
 use crate::reset::{IndexLock, replace_index};
-use crate::snapshot::Stamp;
 
 /// Each may be interrupted, and done again: files of git-lfs, objects, branch, index.
 pub(crate) const STEPS: u32 = 4;
@@ -119,7 +115,7 @@ impl Accepted {
         if found.as_ref().is_some_and(has) {
             return Ok(None);
         }
-        let kept = others::keep_known(control, ("unpublished", new), spec)?;
+        let kept = keep_known(control, ("unpublished", new), spec)?;
         Ok(Some(BranchMoved { found, kept }))
     }
 
@@ -129,37 +125,30 @@ impl Accepted {
         let tree = |commit| objects::commit_tree(&control.repo, commit);
         let changes = ordered_changes(&odb, tree(&self.git.state.tip)?, tree(&self.tip)?)?;
         let fail = |source| GitError::library("bring the index to what was committed", source);
-        let mut index = checkout.open_index_file()?;
+        let stamps = control.stamps(checkout.work_dir());
+        let mut file = checkout.open_index_file()?;
         let mut staged = Vec::new();
         for change in &changes {
             let path = Path::new(OsStr::from_bytes(&change.path));
-            let old = index.get_path(path, 0);
+            let old = file.get_path(path, 0);
             let is = old.as_ref().map(|entry| (entry.mode, entry.id));
             if is != change.old && is != change.new {
                 staged.push(clean_bytes(&change.path));
                 continue;
             }
+            // An unmerged entry goes with its other stages; there may be none.
+            drop(file.conflict_remove(path));
             let Some((mode, id)) = change.new else {
                 // Not there is as good.
-                drop(index.remove(path, 0));
+                drop(file.remove(path, 0));
                 continue;
             };
-            let mut entry = stamped(control, checkout, index_entry(&change.path, mode, id, None));
-            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), hidden);
-            index.add(&entry).map_err(fail)?;
+            let mut entry = index_entry(&change.path, mode, id, None);
+            let stat = || files::lstat(&checkout.work_dir().join(path)).ok().flatten();
+            index::stamp(stamps.as_deref(), &mut entry, || stat().map(|stat| (stat.st_uid, stat.st_gid)));
+            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), index::hidden);
+            file.add(&entry).map_err(fail)?;
         }
-        replace_index(checkout, &index).map(|()| staged)
-    }
-}
-
-/// With the stamp of the file, where that is known to have the content.
-fn stamped(control: &ControlDir, checkout: &PeerRepo, entry: IndexEntry) -> IndexEntry {
-    let Some(stamps) = control.stamps(checkout.work_dir()) else { return entry };
-    let known = stamps.get(&entry.path).filter(|known| is_as(known, &entry));
-    let path = checkout.work_dir().join(OsStr::from_bytes(&entry.path));
-    let stat = files::lstat(&path).ok().flatten();
-    match stat.filter(|stat| known.is_some_and(|known| known.stamp == Stamp::of(stat))) {
-        Some(stat) => index_entry(&entry.path, entry.mode, entry.id, Some(&stat)),
-        None => entry,
+        replace_index(checkout, &file).map(|()| staged)
     }
 }

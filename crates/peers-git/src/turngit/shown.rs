@@ -61,11 +61,4 @@ impl ShownRefs {
         let lines = self.direct.iter().map(|(name, hash)| format!("{hash} {name}\n"));
         std::iter::once("# pack-refs with: sorted\n".to_owned()).chain(lines).collect()
     }
-
-    /// Names and hashes in a file `packed-refs` of ours.
-    pub(super) fn parse(packed: &[u8]) -> BTreeMap<String, String> {
-        let text = String::from_utf8_lossy(packed);
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        lines.filter_map(|line| line.split_once(' ')).map(|(hash, name)| (name.into(), hash.into())).collect()
-    }
 }

@@ -1,5 +1,6 @@
 //! Where the git directory of a turn lies, and what is remembered of it across a crash.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::known::Generation;
 
 /// Written last when one is made, and removed first when it is thrown away: without it there is no turn.
 const STATE: &str = "turn-git.json";
-const STATE_CAP: u64 = 32 << 20;
+const STATE_CAP: u64 = 128 << 20;
 const VERSION: u32 = 1;
 /// Holds `.git` and, in [`OWN`], what is ours: nothing in a sandbox can write that.
 const TURN: &str = "turn-git";
@@ -28,11 +29,15 @@ const MAX_NAMES: usize = 10_000;
 /// What is remembered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
-    pub(super) v: u32,
+    v: u32,
     /// The full name of the run's branch; absent when `HEAD` is detached.
     pub(super) branch: Option<String>,
     /// Where it was when the turn began.
     pub(super) tip: CommitId,
+    /// The references that the turn was shown, names and hashes.
+    pub(super) refs: BTreeMap<String, String>,
+    /// The edge of the history that it was shown, as lines.
+    pub(super) shallow: String,
     /// Git directories deeper in the work tree when the turn began.
     pub(super) nested: Vec<Nested>,
     /// Git directories of the submodules that were checked out.
@@ -76,8 +81,17 @@ impl TurnGit {
 
     /// Makes the place for a new one. What is left there of an older one has no record, so nothing waits in it.
     pub(super) fn begin(scratch: &SafeDir, branch: Option<String>, tip: &CommitId) -> Result<Self, GitError> {
-        let (tip, nested, modules) = (tip.clone(), Vec::new(), Vec::new());
-        let turn = Self::new(scratch, State { v: VERSION, branch, tip, nested, modules, before: None })?;
+        let state = State {
+            v: VERSION,
+            branch,
+            tip: tip.clone(),
+            refs: BTreeMap::new(),
+            shallow: String::new(),
+            nested: Vec::new(),
+            modules: Vec::new(),
+            before: None,
+        };
+        let turn = Self::new(scratch, state)?;
         if scratch.remove_tree(TURN).is_err() {
             let hex = files::random_hex().map_err(|source| GitError::io(&turn.dir, source))?;
             // Files of another user, which we cannot remove but can move out of the way.
@@ -145,7 +159,7 @@ impl TurnGit {
         self.discard()?;
         let mut total = 0_u64;
         for (n, name) in names.iter().enumerate() {
-            let disk = weigh(&aside.path().join(name)).map_or(u64::MAX, |weight| weight.disk);
+            let disk = weigh(&aside.path().join(name)).unwrap_or(u64::MAX);
             total = total.saturating_add(disk);
             if n >= KEPT || total > KEPT_BYTES {
                 // Tried again with the next one.

@@ -59,8 +59,7 @@ fn alternates_of_the_turn_lead_nowhere() {
     let store = secret.work.join(".git/objects");
     put(&stage.git_dir().join("objects/info/alternates"), format!("{}\n", store.display()).as_bytes());
     stage.run(&["reset", "-q", "--soft", theirs.as_str()]);
-    let (why, _) = stage.failed();
-    assert!(why.contains("missing"), "{why}");
+    stage.failed();
     assert!(!stage.control.facts().has(&theirs));
     // The same by a parent of a commit of its own.
     drop(stage.make());
