@@ -135,7 +135,9 @@ impl World {
         // What a wall holds has tests of its own; here scripts do what no wall would let them, unless somebody wants
         // to see which (`PEERS_TEST_WALL=bwrap`).
         let wall = std::env::var("PEERS_TEST_WALL").unwrap_or_else(|_| "none".to_owned());
-        std::fs::write(config.join("sandbox.yaml"), format!("backend: {wall}\nrequire: 0\n")).unwrap();
+        let scripts = tmp.path().join("scripts");
+        let policy = format!("backend: {wall}\nrequire: 0\npeers: {{write: [{scripts:?}]}}\n");
+        std::fs::write(config.join("sandbox.yaml"), policy).unwrap();
         for dir in ["home", "repo", "scripts"] {
             std::fs::create_dir_all(tmp.path().join(dir)).unwrap();
         }

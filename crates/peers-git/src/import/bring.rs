@@ -22,7 +22,7 @@ use crate::repo::PeerRepo;
 /// a fetch costs about 20 ms before the first one.)
 const IN_PROCESS: Limits = Limits { objects: 300, bytes: 32 * 1024 * 1024 };
 /// New commits of one import.
-pub(super) const MAX_COMMITS: usize = 1_000_000;
+const MAX_COMMITS: usize = 1_000_000;
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,12 +163,7 @@ impl ControlDir {
     }
 
     /// Copies in process; `None` when that is not the way to go.
-    pub(super) fn copy_in(
-        &self,
-        peer: &PeerRepo,
-        tips: &mut Tips,
-        boundary: &[Oid],
-    ) -> Result<Option<usize>, GitError> {
+    fn copy_in(&self, peer: &PeerRepo, tips: &mut Tips, boundary: &[Oid]) -> Result<Option<usize>, GitError> {
         let stores = (&objects::odb(&peer.repo)?, &objects::odb(&self.repo)?);
         let mut total = 0;
         match copy::copy_closure(stores, &[tips.head], boundary, IN_PROCESS, Shape::Strict)? {
