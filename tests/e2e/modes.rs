@@ -231,7 +231,12 @@ fn row_42_modes_that_do_not_stack_or_do_not_exist_leave_nothing_behind() {
     };
     mode("one", "true");
     mode("two", "exit 0");
-    let before = world.everything();
+    let everything = || {
+        let mut all = world.everything();
+        all.retain(|path, _| !path.starts_with(world.path("home/config")));
+        all
+    };
+    let before = everything();
     for (asked, code, says) in [
         ("describe,audit", 2, "the mode `describe` stacks with no other, and `audit` was asked for too"),
         (",,", 2, "--modes names no mode"),
@@ -250,9 +255,7 @@ fn row_42_modes_that_do_not_stack_or_do_not_exist_leave_nothing_behind() {
         Ended::of(&new.output().unwrap()).exits(code).err_has(says);
         assert!(!world.at(".peers").exists(), "{asked}");
     }
-    let mut left = world.everything();
-    left.retain(|path, _| !path.starts_with(world.path("home/config")));
-    assert_eq!(left, before);
+    assert_eq!(everything(), before);
 }
 
 #[test]
