@@ -198,7 +198,23 @@ impl Spawn {
     /// # Errors
     /// [`SpawnError`]; no process is left behind.
     pub fn start(&self) -> Result<Child, SpawnError> {
-        let Self { stub, program, args, env, cwd, stdin, limits, confine, within } = self;
+        let stdin = match self.stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::Piped => Stdio::piped(),
+        };
+        self.start_with([stdin, Stdio::piped(), Stdio::piped()])
+    }
+
+    /// Starts the child on our own three streams, to take our place for whoever watches us; `stdin` does not count.
+    ///
+    /// # Errors
+    /// As [`Spawn::start`].
+    pub fn start_in_place(&self) -> Result<Child, SpawnError> {
+        self.start_with([Stdio::inherit(), Stdio::inherit(), Stdio::inherit()])
+    }
+
+    fn start_with(&self, [stdin, stdout, stderr]: [Stdio; 3]) -> Result<Child, SpawnError> {
+        let Self { stub, program, args, env, cwd, stdin: _, limits, confine, within } = self;
         self.check_cwd()?;
         let exec = resolve_program(program, self.path_variable(), cwd)?;
         let stub_error =
@@ -223,12 +239,9 @@ impl Spawn {
             .env_clear()
             .envs(env.iter().map(|(name, value)| (name, value)))
             .current_dir(cwd)
-            .stdin(match stdin {
-                Stdin::Null => Stdio::null(),
-                Stdin::Piped => Stdio::piped(),
-            })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr);
         // No sweep may see the child before it is known to be ours.
         let mut live = live::lock();
         let process = command.spawn().map_err(stub_error)?;
