@@ -1,6 +1,16 @@
 //! The loopback interface of a network namespace of our own.
 
 use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+/// Whether 127.0.0.1 can be reached. Where the interface is down it can be listened on all the same.
+#[must_use]
+pub fn is_up() -> bool {
+    // Who listens need not accept for the connection to stand.
+    let reached = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| TcpStream::connect(listener.local_addr()?));
+    reached.is_ok()
+}
 
 /// Brings the interface `lo` up, by which it also gets 127.0.0.1. One that is up stays so.
 ///
@@ -78,6 +88,11 @@ fn acknowledged(answer: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn here_the_interface_is_up() {
+        assert!(is_up());
+    }
 
     fn error(errno: i32) -> Vec<u8> {
         let head = [&36_u32.to_ne_bytes()[..], &2_u16.to_ne_bytes(), &[0; 10]].concat();

@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::{Relay, serve};
+use super::serve;
 
 /// Signals that the command gets in our place.
 const PASSED: [(i32, Signal); 5] =
@@ -50,7 +50,10 @@ pub enum RelayError {
 pub fn run(maps: &[(u16, PathBuf)], command: &Spawn) -> Result<RawExit, RelayError> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(RelayError::Setup)?;
     runtime.block_on(async {
-        let relay = open(maps)?;
+        if !loopback::is_up() {
+            loopback::bring_up().map_err(RelayError::Loopback)?;
+        }
+        let relay = serve(maps.to_vec()).map_err(RelayError::Ports)?;
         // Before the command is there, so that none is missed.
         let mut signals = signals().map_err(RelayError::Setup)?;
         let mut child = command.start_in_place()?;
@@ -70,17 +73,6 @@ pub fn run(maps: &[(u16, PathBuf)], command: &Spawn) -> Result<RawExit, RelayErr
         waited?;
         Ok(child.reap()?)
     })
-}
-
-/// In a network namespace whose loopback is down there is no 127.0.0.1.
-fn open(maps: &[(u16, PathBuf)]) -> Result<Relay, RelayError> {
-    match serve(maps.to_vec()) {
-        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-            loopback::bring_up().map_err(RelayError::Loopback)?;
-            serve(maps.to_vec()).map_err(RelayError::Ports)
-        }
-        opened => opened.map_err(RelayError::Ports),
-    }
 }
 
 fn signals() -> io::Result<mpsc::Receiver<Signal>> {
