@@ -219,9 +219,25 @@ fn honest(of: &Sample) -> Vec<Value> {
 }
 
 fn built(of: &Sample) {
-    let world = planned(of, &["hello", "salve"]);
+    built_in(&planned(of, &["hello", "salve"]), of, "not blind");
+}
+
+#[test]
+fn behind_a_wall_with_mounts_a_plan_is_built_with_reviewers_that_are_blind() {
+    let world = planned(&PYTHON, &["hello", "salve"]);
+    if world.has_wall("bwrap") {
+        world.set_wall("bwrap");
+        built_in(
+            &world,
+            &PYTHON,
+            "pass (2 steps with sealed notes of author and reviewer, and no mismatch is filed)",
+        );
+    }
+}
+
+fn built_in(world: &World, of: &Sample, blind: &str) {
     // Red for longer than that, if no step were checked off meanwhile.
-    scripts_with(&world, &honest(of), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
+    scripts_with(world, &honest(of), "goals: {stuck_halt_after: 6, stuck_halt_gates: [acceptance-pass]}\n");
     // The operator sees what the reviewer is about to be told, sealed notes and all.
     world.peers(&["run", "--max-ticks", "5"]).out_has("Stopped: max_ticks");
     let prompt = world.peers(&["prompt", "--full"]).exits(0);
@@ -263,7 +279,7 @@ fn built(of: &Sample) {
             "STEP-2 compare ben",
         ]
     );
-    world.peers(&["check", "blind-review"]).exits(0).out_has("not blind");
+    world.peers(&["check", "blind-review"]).exits(0).out_has(blind);
 }
 
 in_each_language!(a_plan_of_two_steps_is_built_by_turns_with_blind_reviews_in_eighteen_turns, built);

@@ -130,18 +130,31 @@ impl World {
     /// Nothing but a home and an empty directory `repo`.
     pub(crate) fn bare() -> Self {
         let tmp = tempfile::tempdir().unwrap();
-        let config = tmp.path().join("home/config/peers");
-        std::fs::create_dir_all(&config).unwrap();
+        for dir in ["home", "repo", "scripts"] {
+            std::fs::create_dir(tmp.path().join(dir)).unwrap();
+        }
+        let world = Self { tmp };
         // What a wall holds has tests of its own; here scripts do what no wall would let them, unless somebody wants
         // to see which (`PEERS_TEST_WALL=bwrap`).
-        let wall = std::env::var("PEERS_TEST_WALL").unwrap_or_else(|_| "none".to_owned());
-        let scripts = tmp.path().join("scripts");
-        let policy = format!("backend: {wall}\nrequire: 0\npeers: {{write: [{scripts:?}]}}\n");
+        world.set_wall(&std::env::var("PEERS_TEST_WALL").unwrap_or_else(|_| "none".to_owned()));
+        world
+    }
+
+    /// The wall by the operator's own file. Scripts count their turns beside themselves.
+    pub(crate) fn set_wall(&self, wall: &str) {
+        let config = self.path("home/config/peers");
+        std::fs::create_dir_all(&config).unwrap();
+        let policy = format!("backend: {wall}\nrequire: 0\npeers: {{write: [{:?}]}}\n", self.path("scripts"));
         std::fs::write(config.join("sandbox.yaml"), policy).unwrap();
-        for dir in ["home", "repo", "scripts"] {
-            std::fs::create_dir_all(tmp.path().join(dir)).unwrap();
-        }
-        Self { tmp }
+    }
+
+    /// Whether this machine can put a wall up; one that it cannot is no error unless `PEERS_WALLS=all`.
+    pub(crate) fn has_wall(&self, wall: &str) -> bool {
+        let there =
+            self.peers(&["sandbox", "shell", "--gate", "--sandbox", wall, "-c", "exit 0"]).code == Some(0);
+        let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
+        assert!(there || !all, "{wall} is not there");
+        there
     }
 
     /// A repository with one commit.

@@ -1,8 +1,6 @@
 //! `peers sandbox`: what a peer or a gate sees from behind the wall, and a look around from there.
 
-use std::io;
 use std::path::Path;
-use std::process::ExitStatus;
 
 use peers_model::config::PeerSpec;
 use peers_model::request::AskedWall;
@@ -11,10 +9,11 @@ use peers_place::Place;
 use peers_run::boot::{BootError, Finding, Loaded};
 use peers_run::env::Policy;
 use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
+use peers_sandbox::ExecError;
 use peers_sys::confine::Files;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
-use peers_sys::spawn::Spawn;
+use peers_sys::spawn::{RawExit, Spawn};
 
 use crate::scratch::Scratch;
 
@@ -106,8 +105,14 @@ impl Inside {
     /// Runs it with our own standard streams, to its end.
     ///
     /// # Errors
-    /// [`io::Error`] if it could not be started.
-    pub fn run(&self) -> io::Result<ExitStatus> {
-        self.spawn.run_here()
+    /// [`ExecError`] if it could not be started, or its end was lost.
+    pub fn run(&self) -> Result<RawExit, ExecError> {
+        let mut child = self.spawn.start_in_place()?;
+        let ended = child.wait_exited(None)?;
+        let reaped = child.reap();
+        match ended {
+            Some(exit) => Ok(exit),
+            None => Ok(reaped?),
+        }
     }
 }

@@ -5,4 +5,9 @@
 
 pub mod auth;
 pub mod egress;
+mod listen;
+mod process;
 pub mod relay;
+
+pub use listen::{BindError, Endpoint, InvalidEndpoint};
+pub use process::{Lifetime, Proxy, StartError};

@@ -1,7 +1,10 @@
 //! The relay inside of a sandbox: ports of its loopback that lead to unix sockets of the host.
 //!
 //! A sandbox has no network but its own loopback, and many clients know proxies only as ports. The relay carries bytes
-//! both ways and reads none of them.
+//! both ways and reads none of them. [`run`] stands in for the command that it starts: signals go to that, its exit
+//! comes back.
+
+mod command;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +18,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::egress::bind_loopback;
+use crate::listen::bind_loopback;
+
+pub use command::{RelayError, run};
 
 /// Connections at a time over all ports; more wait.
 const CONNECTIONS: usize = 256;

@@ -1,7 +1,8 @@
 //! Starts programs of a project, such as its test runner, each confined as the backend can.
 //!
 //! Knows nothing of checks, goals, git or the journal, and decides nothing: facts come back. A backend
-//! confines; [`run_watched`] ends what takes too long and caps what is said, whatever the backend.
+//! confines; [`run_watched`] ends what takes too long and caps what is said, whatever the backend. [`Sidecar`] is a
+//! helper that runs beside sandboxes, such as a proxy.
 //! Start reading at [`Sandbox`].
 
 mod access;
@@ -9,6 +10,7 @@ mod bwrap;
 mod landlock;
 mod none;
 mod port;
+mod sidecar;
 mod wall;
 mod watched;
 
@@ -16,5 +18,6 @@ pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_pro
 pub use none::Unconfined;
 pub use peers_model::Backend;
 pub use port::{ExecError, ExecSpec, OUTPUT_CAP, Output, Ran, Sandbox};
+pub use sidecar::{Sidecar, SidecarEnd, SidecarError, SidecarSpec};
 pub use wall::{Asked, Chosen, Wall};
 pub use watched::run_watched;

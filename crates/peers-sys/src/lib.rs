@@ -18,6 +18,7 @@ pub mod env;
 pub mod error;
 pub mod lines;
 pub mod lock;
+pub mod loopback;
 pub mod rand;
 pub mod redact;
 pub mod term;

@@ -198,27 +198,28 @@ impl Spawn {
     /// # Errors
     /// [`SpawnError`]; no process is left behind.
     pub fn start(&self) -> Result<Child, SpawnError> {
+        let stdin = match self.stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::Piped => Stdio::piped(),
+        };
+        self.start_with([stdin, Stdio::piped(), Stdio::piped()])
+    }
+
+    /// Starts the child on our own three streams, to take our place for whoever watches us; `stdin` does not count.
+    ///
+    /// # Errors
+    /// As [`Spawn::start`].
+    pub fn start_in_place(&self) -> Result<Child, SpawnError> {
+        self.start_with([Stdio::inherit(), Stdio::inherit(), Stdio::inherit()])
+    }
+
+    fn start_with(&self, [stdin, stdout, stderr]: [Stdio; 3]) -> Result<Child, SpawnError> {
         let (mut command, mark) = self.command()?;
-        command
-            .stdin(match self.stdin {
-                Stdin::Null => Stdio::null(),
-                Stdin::Piped => Stdio::piped(),
-            })
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
         // No sweep may see the child before it is known to be ours.
         let mut live = live::lock();
         let process = command.spawn().map_err(|source| self.stub_error(source))?;
         Child::adopt(process, mark, &self.program, &mut live)
-    }
-
-    /// Runs the child with our own standard streams, to its end.
-    ///
-    /// # Errors
-    /// Why it was not started.
-    pub fn run_here(&self) -> io::Result<std::process::ExitStatus> {
-        let (mut command, _) = self.command().map_err(io::Error::other)?;
-        command.status()
     }
 
     fn stub_error(&self, source: io::Error) -> SpawnError {

@@ -19,6 +19,7 @@ mod man;
 mod modes;
 mod plan;
 mod prompt;
+mod relay;
 mod replay;
 mod report;
 mod run;
@@ -70,6 +71,7 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "logs",
     "events",
     "wait",
+    "proxy",
     "prune",
     "registry",
     "budget",
@@ -143,6 +145,7 @@ enum Command {
     Store(store::Args),
     Schema(schema::Args),
     Demo(demo::Args),
+    Relay(relay::Args),
     FakePeer(fake_peer::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -273,6 +276,7 @@ impl Command {
             Self::Store(args) => store::run(args, cx),
             Self::Schema(args) => schema::run(args, cx),
             Self::Demo(args) => demo::run(args, cx),
+            Self::Relay(args) => relay::run(args, cx),
             Self::FakePeer(args) => fake_peer::run(args, cx),
             Self::Completions(args) => completions::run(args, cx),
             Self::Man(args) => man::run(args, cx),

@@ -9,6 +9,8 @@ use peers_console::error::CommandError;
 use peers_console::run_args::WallArgs;
 use peers_model::{PeerName, exit};
 use peers_run::boot;
+use peers_sys::error::chain;
+use peers_sys::spawn::RawExit;
 use peers_sys::term;
 use serde_json::json;
 
@@ -136,9 +138,10 @@ fn explain(args: &Explain, cx: &Cx) -> Result<ExitCode, CommandError> {
 fn shell(args: &Shell, cx: &Cx) -> Result<ExitCode, CommandError> {
     let (who, inside) = inside(&args.who, args.command.as_deref(), cx)?;
     cx.out.talk(&format!("{}, for {who}", peers_view::wall_words(inside.backend().name())));
-    let ended = inside.run().map_err(|error| {
-        CommandError::new(exit::ENVIRONMENT, format!("the shell could not be started: {error}"))
-    })?;
-    let code = ended.code().and_then(|code| u8::try_from(code).ok());
-    Ok(ExitCode::from(code.unwrap_or(exit::NEGATIVE)))
+    let code = match inside.run() {
+        Ok(RawExit::Code(code)) => code,
+        Ok(RawExit::Signal(signal)) => 128 + signal,
+        Err(error) => return Err(CommandError::new(exit::ENVIRONMENT, chain(&error))),
+    };
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::NEGATIVE)))
 }

@@ -21,6 +21,7 @@ mod man;
 mod modes;
 mod new;
 mod peek;
+mod proxy;
 mod prune;
 mod reconcile;
 mod registry;
@@ -88,6 +89,7 @@ const OF_ONE_LOOP: &[&str] = &[
     "store",
     "schema",
     "demo",
+    "relay",
     "fake-peer",
 ];
 
@@ -186,6 +188,7 @@ enum Command {
     Replay(replay::Args),
     Doctor(doctor::Args),
     Service(service::Args),
+    Proxy(proxy::Args),
     Modes(modes::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -283,6 +286,8 @@ impl Command {
             | Self::Compare(_)
             | Self::Replay(_)
             | Self::Doctor(_)
+            // A loop starts it.
+            | Self::Proxy(_)
             | Self::Modes(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
@@ -322,6 +327,7 @@ impl Command {
             Self::Replay(args) => replay::run(args, ctl),
             Self::Doctor(args) => doctor::run(args, ctl),
             Self::Service(args) => service::run(args, ctl),
+            Self::Proxy(args) => proxy::run(args, ctl),
             Self::Modes(args) => modes::run(args, ctl),
             Self::Completions(args) => completions::run(args, ctl),
             Self::Man(args) => man::run(args, ctl),

@@ -9,7 +9,6 @@ use hyper::header::{CONTENT_TYPE, EXPECT, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 use tokio::time::timeout;
 
@@ -88,7 +87,7 @@ pub(super) async fn answer(
 
 /// Checks who asks, what for, and whether the budget allows it. Nothing of the body is read.
 fn admit<'p>(shared: &Shared, peer: &'p Peer, parts: &Parts) -> Result<Admitted<'p>, Refusal> {
-    let bearer = peer.bearer.expose_secret().as_bytes();
+    let bearer = peer.bearer.bytes();
     // All that was shown is compared, so that the time tells nothing.
     let known = headers::shown_bearers(&parts.headers)
         .fold(subtle::Choice::from(0), |any, shown| any | shown.ct_eq(bearer));
@@ -126,15 +125,16 @@ async fn forward(
     let intake = Intake::new(body, &shared.limits);
     let progress = intake.progress();
     intake.check_length()?;
-    let load = intake.load(shared.limits.repeatable).await?;
+    // A body that is passed on is bounded by the wait for the answer.
+    let load = timeout(shared.limits.first_byte, intake.load(shared.limits.repeatable)).await;
+    let load = load.unwrap_or(Err(Refusal::Slow))?;
     let grant = credential.grant(&shared.upstream).await?;
     let (body, whole) = match load {
         Load::Whole(bytes) => (Either::Left(Full::new(bytes.clone())), Some(bytes)),
         Load::Stream(intake) => (Either::Right(intake), None),
     };
-    let answered = send(shared, admitted, parts, &grant, body, &progress).await;
-    entry.bytes = progress.read();
-    let answered = answered?;
+    entry.upload = Some(Arc::clone(&progress));
+    let answered = send(shared, admitted, parts, &grant, body, &progress).await?;
     if answered.response.status() != StatusCode::UNAUTHORIZED || grant.version.is_none() {
         return Ok(answered);
     }

@@ -10,15 +10,16 @@ use peers_sys::redact::redact_text;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use super::intake::Progress;
 use super::options::Clock;
 use super::refusal::Refusal;
 use super::usage::{Meter, Seen, Usage};
 
-/// Refused requests that are recorded in one second; what is beyond is only counted.
-const REFUSALS: u32 = 50;
+/// Requests without a paid answer that are recorded in one second; what is beyond is only counted.
+const UNPAID: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(1);
-/// In a log that is longer, refused requests are only counted: a peer must not fill the disk with them.
-const REFUSAL_LOG: u64 = 16 * limits::MIB;
+/// In a log that is longer, these are only counted: a peer must not fill the disk with them.
+const UNPAID_LOG: u64 = 16 * limits::MIB;
 /// Characters of a refused path, and of an id that a service gave.
 const SHOWN: usize = 200;
 /// Bytes of text that count as one token where a service reports no usage.
@@ -27,18 +28,18 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// The records of a run.
 pub(super) struct Ledger {
     run: RunId,
-    cap: Option<u64>,
     clock: Clock,
     book: Mutex<Book>,
 }
 
 struct Book {
     log: AppendLog,
+    cap: Option<u64>,
     /// The log could not be written; said once.
     broken: bool,
     used: u64,
     window: Instant,
-    refused: u32,
+    unpaid: u32,
     suppressed: u64,
 }
 
@@ -57,9 +58,10 @@ pub(super) struct Entry {
     pub(super) seen: Seen,
     /// Whether it costs tokens.
     pub(super) billed: bool,
-    /// Bytes of both bodies.
-    pub(super) bytes: u64,
-    refused: bool,
+    /// The request's body, once the service is asked.
+    pub(super) upload: Option<Arc<Progress>>,
+    /// Bytes of the answer, and of both directions of a WebSocket.
+    bytes: u64,
     /// Its answers were recorded one by one.
     split: bool,
 }
@@ -76,6 +78,7 @@ struct Line<'a> {
     out: Option<u64>,
     cache_read: Option<u64>,
     cache_write: Option<u64>,
+    counted: u64,
     ms: u64,
     req_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,8 +97,13 @@ struct Gap<'a> {
 impl Ledger {
     pub(super) fn new(run: RunId, cap: Option<u64>, clock: Clock, log: AppendLog) -> Self {
         let window = Instant::now();
-        let book = Book { log, broken: false, used: 0, window, refused: 0, suppressed: 0 };
-        Self { run, cap, clock, book: Mutex::new(book) }
+        let book = Book { log, cap, broken: false, used: 0, window, unpaid: 0, suppressed: 0 };
+        Self { run, clock, book: Mutex::new(book) }
+    }
+
+    /// Sets the cap for all requests of the run, also those that were.
+    pub(super) fn set_cap(&self, cap: Option<u64>) {
+        self.book().cap = cap;
     }
 
     /// Begins the record of a request.
@@ -111,8 +119,8 @@ impl Ledger {
             path: None,
             seen: Seen::default(),
             billed: false,
+            upload: None,
             bytes: 0,
-            refused: false,
             split: false,
         }
     }
@@ -122,7 +130,8 @@ impl Ledger {
     /// # Errors
     /// [`Refusal::Budget`].
     pub(super) fn afford(&self) -> Result<(), Refusal> {
-        if self.cap.is_some_and(|cap| self.book().used >= cap) { Err(Refusal::Budget) } else { Ok(()) }
+        let book = self.book();
+        if book.cap.is_some_and(|cap| book.used >= cap) { Err(Refusal::Budget) } else { Ok(()) }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -132,6 +141,7 @@ impl Ledger {
     fn record(&self, entry: &Entry) {
         let Usage { input, output, cache_read, cache_write } = entry.seen.usage;
         let now = (self.clock)();
+        let counted = entry.tokens();
         let line = Line {
             ts: now,
             run: &self.run,
@@ -143,23 +153,25 @@ impl Ledger {
             out: output,
             cache_read,
             cache_write,
+            counted,
             ms: u64::try_from(entry.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             req_id: entry.request_id.as_deref(),
             reason: entry.reason,
             path: entry.path.as_deref(),
         };
         let mut book = self.book();
-        book.used = book.used.saturating_add(entry.tokens());
+        book.used = book.used.saturating_add(counted);
         if book.window.elapsed() >= WINDOW {
             let suppressed = std::mem::take(&mut book.suppressed);
-            (book.window, book.refused) = (Instant::now(), 0);
+            (book.window, book.unpaid) = (Instant::now(), 0);
             if suppressed > 0 {
                 book.write(&Gap { ts: now, run: &self.run, suppressed });
             }
         }
-        if entry.refused {
-            book.refused = book.refused.saturating_add(1);
-            if book.refused > REFUSALS || book.log.len() > REFUSAL_LOG {
+        // Whoever only connects and goes away again can do so many thousand times in a second.
+        if counted == 0 || !entry.is_answered() {
+            book.unpaid = book.unpaid.saturating_add(1);
+            if book.unpaid > UNPAID || book.log.len() > UNPAID_LOG {
                 book.suppressed = book.suppressed.saturating_add(1);
                 return;
             }
@@ -186,7 +198,6 @@ impl Entry {
     /// The request was answered by the proxy itself.
     pub(super) fn refuse(&mut self, refusal: &Refusal, path: Option<&str>) {
         self.reason = Some(refusal.code());
-        self.refused = refusal.is_cheap();
         self.status = (*refusal != Refusal::ClientGone).then(|| refusal.status());
         // Under the redaction, for a path may hold anything.
         self.path = path.map(|path| redact_text(&shown(path)).into_owned());
@@ -200,6 +211,11 @@ impl Entry {
     /// The answer was cut off for this reason.
     pub(super) fn cut_off(&mut self, refusal: &Refusal) {
         self.reason = Some(refusal.code());
+    }
+
+    /// Bytes of an answer passed, or of either direction of a WebSocket.
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
     pub(super) fn identify(&mut self, request_id: &str) {
@@ -216,22 +232,36 @@ impl Entry {
         let reason = self.reason.take();
         self.ledger.record(self);
         (self.reason, self.split, self.bytes) = (reason, true, 0);
-        self.seen.usage = Usage::default();
+        (self.seen.usage, self.seen.unreported) = (Usage::default(), 0);
         self.started = Instant::now();
         self.ledger.afford()
     }
 
-    /// What it counts for: what was reported, else an estimate, so that an answer that hides its usage is not free.
+    /// Whether the service did what it was asked.
+    fn is_answered(&self) -> bool {
+        self.status.is_some_and(|status| status.is_success() || status.is_informational())
+    }
+
+    /// What it counts for: what was reported, and an estimate of what was not. So an answer is not free that hides its
+    /// usage, that is cut off before it tells it, or that nobody waits for.
     fn tokens(&self) -> u64 {
-        let answered = self.status.is_some_and(|status| status.is_success() || status.is_informational());
-        let estimate = || if answered && self.billed { self.bytes / BYTES_PER_TOKEN } else { 0 };
-        self.seen.usage.total().unwrap_or_else(estimate)
+        let Seen { usage, unreported, .. } = &self.seen;
+        if let Some(reported) = usage.total() {
+            return reported.saturating_add(*unreported);
+        }
+        let uploaded = self.upload.as_ref().map(|upload| upload.read());
+        let works = self.is_answered() || self.status.is_none() && uploaded.is_some();
+        if works && self.billed {
+            self.bytes.saturating_add(uploaded.unwrap_or(0)) / BYTES_PER_TOKEN
+        } else {
+            0
+        }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.split || self.seen.usage.total().is_some() {
+        if !self.split || self.seen.usage.total().is_some() || self.seen.unreported > 0 {
             let ledger = Arc::clone(&self.ledger);
             ledger.record(self);
         }

@@ -5,10 +5,11 @@
 //! meters tokens, writes one record for each request, and stops forwarding when the budget of tokens is used up.
 //!
 //! No credential is ever in a log, a record, an error or debug output. The process that calls [`serve`] has to make
-//! itself undumpable first.
+//! itself undumpable first, as [`open`] does.
 //!
 //! Start reading at [`Options`], then `exchange.rs`, which is one request from its head to its last byte.
 
+mod command;
 mod credential;
 mod exchange;
 mod frames;
@@ -18,6 +19,7 @@ mod intake;
 mod ledger;
 mod options;
 mod outlet;
+mod policy;
 mod provider;
 mod refusal;
 mod server;
@@ -27,10 +29,12 @@ mod tunnel;
 mod upstream;
 mod usage;
 
+pub use command::{Start, open};
 pub use credential::{Credential, NoCredential, Oauth};
-pub use options::{Clock, Limits, Options, Peer};
+pub use options::{Bearer, Clock, Limits, Options, Peer, WeakBearer};
+pub use policy::PolicyError;
 pub use provider::Provider;
-pub use server::{Server, serve};
+pub use server::{Handle, Server, serve};
 pub use service::{InvalidRule, Rule, Service};
 pub use service_url::{BadUrl, PlainHttp, ServiceUrl};
 pub use upstream::{NoRoots, system_tls, tls};

@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use peers_model::{PeerName, RunId, Timestamp};
 use peers_sys::AppendLog;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use thiserror::Error;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::service::Service;
-use crate::egress::{Endpoint, Policy};
+use crate::egress::Policy;
+use crate::listen::Endpoint;
+
+/// The shortest bearer: 128 bits in hex.
+const BEARER: usize = 32;
 
 /// Tells the wall time.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -43,11 +48,20 @@ pub struct Peer {
     pub name: PeerName,
     /// Where it connects to.
     pub listen: Endpoint,
-    /// What it has to show, at least 32 characters. Made for this run; never forwarded.
-    pub bearer: SecretString,
+    /// What it has to show.
+    pub bearer: Bearer,
     /// What it may use.
     pub services: Vec<Service>,
 }
+
+/// What a peer has to show. Made for this run; never forwarded.
+#[derive(Debug, Clone)]
+pub struct Bearer(SecretString);
+
+/// A bearer that could be guessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("a bearer has at least {BEARER} characters")]
+pub struct WeakBearer;
 
 /// Sizes in bytes, times and counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +105,35 @@ impl Default for Limits {
             per_peer: 32,
             total: 128,
         }
+    }
+}
+
+impl Limits {
+    /// For a whole connection: its request, the wait for an answer, and the answer.
+    pub(super) fn connection(&self) -> Duration {
+        self.whole.saturating_add(self.first_byte.saturating_mul(3))
+    }
+}
+
+impl Bearer {
+    /// Takes a text of at least 32 characters.
+    ///
+    /// # Errors
+    /// [`WeakBearer`].
+    pub fn new(text: SecretString) -> Result<Self, WeakBearer> {
+        if text.expose_secret().len() < BEARER { Err(WeakBearer) } else { Ok(Self(text)) }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.0.expose_secret().as_bytes()
+    }
+}
+
+impl Peer {
+    /// The same peer, which may do nothing any more.
+    pub(super) fn without_services(&self) -> Self {
+        let Self { name, listen, bearer, services: _ } = self;
+        Self { name: name.clone(), listen: listen.clone(), bearer: bearer.clone(), services: Vec::new() }
     }
 }
 

@@ -75,8 +75,7 @@ impl Body for Outlet {
                     this.waiting = false;
                     let Ok(data) = frame.into_data() else { continue };
                     this.meter.feed(&data);
-                    let new = u64::try_from(data.len()).unwrap_or(u64::MAX);
-                    this.entry.bytes = this.entry.bytes.saturating_add(new);
+                    this.entry.count(data.len());
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Poll::Pending => {

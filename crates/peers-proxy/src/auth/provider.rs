@@ -15,6 +15,8 @@ pub enum Provider {
 }
 
 impl Provider {
+    pub(super) const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::ChatGpt, Self::OpenRouter];
+
     /// The name, which is the first part of the paths that peers ask for.
     #[must_use]
     pub fn name(self) -> &'static str {

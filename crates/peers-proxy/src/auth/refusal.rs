@@ -89,11 +89,6 @@ impl Refusal {
         }
     }
 
-    /// Whether the request was refused before anything was asked of the service.
-    pub(super) fn is_cheap(&self) -> bool {
-        !matches!(self, Self::Upstream(_) | Self::Silent | Self::ClientGone)
-    }
-
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
         let mut response = Response::new(Full::new(Bytes::from(self.body())));
         *response.status_mut() = self.status();

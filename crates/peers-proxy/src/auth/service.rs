@@ -112,9 +112,6 @@ fn is_plain(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    const ALL: [Provider; 4] =
-        [Provider::Anthropic, Provider::OpenAi, Provider::ChatGpt, Provider::OpenRouter];
-
     fn allows(provider: Provider, request: &str) -> bool {
         let (method, path) = request.split_once(' ').unwrap();
         let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -123,7 +120,7 @@ mod tests {
 
     #[test]
     fn all_rules_of_the_table_can_be_read() {
-        for provider in ALL {
+        for provider in Provider::ALL {
             assert!(provider.rules().iter().all(|rule| rule.parse::<Rule>().is_ok()), "{provider:?}");
         }
     }

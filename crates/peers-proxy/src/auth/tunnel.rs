@@ -43,14 +43,17 @@ impl Tunnel {
             // Both reads are cancel-safe: what they took is in the buffer of the arm that won.
             tokio::select! {
                 read = from_client.read(&mut up) => {
-                    if !carry(&up, read, &mut to_service, idle, &mut entry).await {
+                    entry.count(read.as_ref().copied().unwrap_or(0));
+                    if !carry(&up, read, &mut to_service, idle).await {
                         break;
                     }
                 }
                 read = from_service.read(&mut down) => {
                     let piece = read.as_ref().ok().and_then(|n| down.get(..*n)).unwrap_or_default();
+                    // First: an answer that it completes is recorded with it.
+                    entry.count(piece.len());
                     let affordable = meter(&mut frames, piece, &mut entry);
-                    if !carry(&down, read, &mut to_client, idle, &mut entry).await {
+                    if !carry(&down, read, &mut to_client, idle).await {
                         break;
                     }
                     if let Err(refusal) = affordable {
@@ -74,10 +77,8 @@ async fn carry(
     read: std::io::Result<usize>,
     to: &mut (impl AsyncWrite + Unpin),
     until: Instant,
-    entry: &mut Entry,
 ) -> bool {
     let Some(piece) = read.ok().filter(|n| *n > 0).and_then(|n| buffer.get(..n)) else { return false };
-    entry.bytes = entry.bytes.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
     let written = async {
         to.write_all(piece).await?;
         to.flush().await

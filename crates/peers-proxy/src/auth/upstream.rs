@@ -10,7 +10,6 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use peers_model::Timestamp;
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -22,6 +21,7 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use super::options::Clock;
 use super::service_url::ServiceUrl;
 use crate::egress::{Denied, Policy, dial};
+use crate::listen::Duplex;
 
 /// For a TLS handshake, and for connecting to the loopback.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,11 +67,6 @@ pub(super) struct Opened<B> {
 #[derive(Debug)]
 pub(super) struct Running(JoinHandle<()>);
 
-/// Bytes both ways.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 impl Upstream {
     pub(super) fn new(policy: Policy, tls: Arc<ClientConfig>, clock: Clock) -> Self {
         Self { policy, tls, clock }
@@ -96,7 +91,7 @@ impl Upstream {
         Ok(Opened { sender, running: Running(running) })
     }
 
-    async fn connect(&self, to: &ServiceUrl) -> Result<Box<dyn Stream>, Unreachable> {
+    async fn connect(&self, to: &ServiceUrl) -> Result<Box<dyn Duplex>, Unreachable> {
         let failed = |source| Unreachable::Connect { host: to.host().to_owned(), source };
         if !to.is_tls() {
             let address = (to.host().trim_matches(['[', ']']), to.port());

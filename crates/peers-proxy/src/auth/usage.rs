@@ -8,6 +8,11 @@ const HELD: usize = 2 * 1024 * 1024;
 /// Characters of a model's name.
 const NAME: usize = 100;
 
+/// Bytes of an event around the text that it carries.
+const AROUND: usize = 80;
+/// Bytes of text that count as one token.
+const PER_TOKEN: usize = 4;
+
 /// Tokens of one request. `input` does not contain what came from the cache or went to it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -22,6 +27,8 @@ pub(super) struct Usage {
 pub(super) struct Seen {
     pub(super) usage: Usage,
     pub(super) model: Option<String>,
+    /// About so many tokens came after the last report.
+    pub(super) unreported: u64,
 }
 
 /// Reads an answer beside its way to the client; nothing waits for it.
@@ -113,6 +120,8 @@ impl From<Reported> for Usage {
 impl Seen {
     /// Takes in one JSON text. True if it says that an answer is complete.
     pub(super) fn take_in(&mut self, json: &[u8]) -> bool {
+        let text = json.len().saturating_sub(AROUND) / PER_TOKEN;
+        self.unreported = self.unreported.saturating_add(u64::try_from(text).unwrap_or(u64::MAX));
         // Only few of many events report usage.
         if !json.windows(7).any(|window| window == b"\"usage\"") {
             return false;
@@ -124,6 +133,7 @@ impl Seen {
         let inner = message.or(response).unwrap_or(Inner { model: None, usage: None });
         if let Some(usage) = inner.usage.or(usage) {
             self.usage.merge(usage.into());
+            self.unreported = 0;
         }
         if let Some(model) = inner.model.or(model) {
             self.model = Some(model.chars().filter(|c| !c.is_control()).take(NAME).collect());

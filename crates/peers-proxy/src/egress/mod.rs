@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Policy::decide`] and [`dial`], which the auth proxy uses too, then at [`Server`].
 
+mod command;
 mod connection;
 mod denied;
 mod dial;
@@ -25,6 +26,7 @@ mod shared;
 mod sni;
 mod tunnel;
 
+pub use command::{Start, open};
 pub use denied::Denied;
 pub use dial::dial;
 pub use head::{Head, parse_head};
@@ -36,10 +38,8 @@ pub use ranges::{Cidr, InvalidCidr};
 pub use reason::{Reason, Verdict};
 pub use reply::Refusal;
 pub use resolve::{Lookup, LookupFuture, Resolver};
-pub use server::{BindError, Endpoint, Handle, Listen, Options, Server, Serves, serve};
+pub use server::{Handle, Listen, Options, Server, Serves, serve};
 pub use sni::{ClientHello, client_hello};
-
-pub(crate) use server::bind_loopback;
 
 #[cfg(test)]
 mod tests;

@@ -1,31 +1,22 @@
 //! The server: its sockets, its connections, and its end.
 
-use std::fmt;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use peers_model::{PeerName, RunId};
-use peers_sys::dir::Kind;
-use peers_sys::{FileError, SafeDir};
-use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::limits::Limits;
 use super::log::Log;
 use super::policy::Policy;
 use super::shared::Shared;
 use super::{connection, local};
+use crate::listen::{BindError, Duplex, Endpoint, Socket, complain};
 
 /// Tunnels have so long to end when the server stops.
 const GRACE: Duration = Duration::from_secs(1);
-/// Between attempts to accept, when the system has no descriptor left.
-const RECOVERY: Duration = Duration::from_millis(100);
 
 /// What a server needs to know.
 #[derive(Debug)]
@@ -51,25 +42,6 @@ pub struct Listen {
     pub serves: Serves,
 }
 
-/// Where a socket listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
-    /// A unix socket, an absolute path of at most 107 bytes. Its directory becomes private (0700); a socket that is
-    /// already there is replaced.
-    Unix(PathBuf),
-    /// A port of 127.0.0.1; 0 lets the system choose.
-    Loopback(u16),
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "{}", path.display()),
-            Self::Loopback(port) => write!(f, "127.0.0.1:{port}"),
-        }
-    }
-}
-
 /// What a socket serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Serves {
@@ -77,23 +49,6 @@ pub enum Serves {
     Proxy(Option<PeerName>),
     /// One port of 127.0.0.1, as the operator listed it in `local_ports`.
     LocalPort(u16),
-}
-
-/// Why a server cannot start.
-#[derive(Debug, Error)]
-pub enum BindError {
-    /// The log cannot be opened, or a directory of a socket is not safe.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A socket cannot be had.
-    #[error("listen at {at}")]
-    Listen {
-        /// Where.
-        at: Endpoint,
-        /// What the system reports.
-        #[source]
-        source: io::Error,
-    },
 }
 
 /// A server whose sockets are open. Clients wait until [`Server::run`].
@@ -137,14 +92,10 @@ impl Server {
         Handle { shared: self.shared.clone() }
     }
 
-    /// The addresses of those sockets that are ports, in the order of [`Options::listen`].
+    /// Where it listens, in the order of [`Options::listen`].
     #[must_use]
-    pub fn ports(&self) -> Vec<SocketAddr> {
-        let port = |(socket, _): &(Socket, Serves)| match socket {
-            Socket::Tcp(listener) => listener.local_addr().ok(),
-            Socket::Unix(_) => None,
-        };
-        self.sockets.iter().filter_map(port).collect()
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        self.sockets.iter().map(|(socket, _)| socket.endpoint()).collect()
     }
 
     /// Serves until `shutdown` is ready. Tunnels that are open then are closed and logged.
@@ -170,87 +121,19 @@ impl Handle {
     }
 }
 
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
-
-#[derive(Debug)]
-enum Socket {
-    Unix(UnixListener),
-    Tcp(TcpListener),
-}
-
-impl Socket {
-    fn bind(at: Endpoint) -> Result<Self, BindError> {
-        let bound = match &at {
-            Endpoint::Unix(path) => {
-                make_room(path)?;
-                UnixListener::bind(path).map(Self::Unix)
-            }
-            Endpoint::Loopback(port) => bind_loopback(*port).map(Self::Tcp),
-        };
-        bound.map_err(|source| BindError::Listen { at, source })
-    }
-
-    async fn accept(&self) -> io::Result<Box<dyn Duplex>> {
-        Ok(match self {
-            Self::Unix(listener) => Box::new(listener.accept().await?.0),
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // Only latency is lost without it.
-                let _delayed = stream.set_nodelay(true);
-                Box::new(stream)
-            }
-        })
-    }
-}
-
-/// A listener on a port of 127.0.0.1.
-pub(crate) fn bind_loopback(port: u16) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
-}
-
-/// Makes the directory of a socket private, and removes a socket that an ended process left there.
-fn make_room(path: &Path) -> Result<(), FileError> {
-    let dir = path.parent().unwrap_or(path);
-    let private =
-        SafeDir::open_root(dir.parent().unwrap_or(dir))?.subdir(dir.file_name().unwrap_or_default())?;
-    let name = path.file_name().unwrap_or_default();
-    if private.stat(name)?.is_some_and(|stat| stat.kind == Kind::Special) {
-        private.remove_file(name)?;
-    }
-    Ok(())
-}
-
 /// Accepts until the server stops, then waits for its connections.
 async fn listen(shared: Arc<Shared>, socket: Socket, serves: Serves) {
     let mut connections = JoinSet::new();
-    let stopped = shared.stopped();
-    tokio::pin!(stopped);
-    loop {
-        let next = async {
-            if matches!(serves, Serves::Proxy(_)) {
-                shared.pace.turn().await;
-            }
-            socket.accept().await
-        };
-        // `next` is dropped only at the end.
-        let client = tokio::select! {
-            client = next => client,
-            () = &mut stopped => break,
-        };
-        match client {
-            Ok(client) => receive(&shared, &serves, client, &mut connections),
-            Err(error) => {
-                tracing::warn!(%error, "the egress proxy cannot accept a connection");
-                sleep(RECOVERY).await;
-            }
+    let pace = async || {
+        if matches!(serves, Serves::Proxy(_)) {
+            shared.pace.turn().await;
         }
-        while let Some(ended) = connections.try_join_next() {
-            complain(ended);
-        }
+    };
+    let receive = |client, tasks: &mut JoinSet<()>| receive(&shared, &serves, client, tasks);
+    // What is dropped here is a client that was not accepted yet.
+    tokio::select! {
+        () = socket.accept_each(&mut connections, pace, receive) => {}
+        () = shared.stopped() => {}
     }
     let all = async { while connections.join_next().await.is_some() {} };
     // Those that are still there are in the middle of a handshake, and end with the set.
@@ -285,11 +168,5 @@ fn receive(shared: &Arc<Shared>, serves: &Serves, client: Box<dyn Duplex>, conne
                 Err(_full) => local::turn_away(&shared, caller, port),
             }
         }
-    }
-}
-
-fn complain(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(broken) = ended {
-        tracing::error!(%broken, "a task of the egress proxy broke off");
     }
 }

@@ -1,10 +1,12 @@
 //! Records of tokens, and the cap.
 
+use bytes::Bytes;
 use peers_proxy::auth::Provider;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
-use crate::fake::{Fake, answer, json as told};
-use crate::world::{Setting, World, with_key};
+use crate::fake::{Fake, Once, answer, events, json as told};
+use crate::world::{Setting, World, at, read_until, request, with_key};
 
 const STREAM: &str = "data: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-x\",\"usage\":\
     {\"input_tokens\":7,\"cache_read_input_tokens\":30,\"cache_creation_input_tokens\":2,\"output_tokens\":1}}}\n\n\
@@ -37,7 +39,7 @@ async fn each_request_leaves_one_record() {
     let expected = json!({
         "ts": "2026-03-01T12:00:00.000Z", "run": "0123456789abcdef", "peer": "claude", "route": "anthropic",
         "model": "claude-x", "status": 200, "in": 7, "out": 50, "cache_read": 30, "cache_write": 2,
-        "ms": records[0]["ms"], "req_id": "req_1",
+        "counted": 89, "ms": records[0]["ms"], "req_id": "req_1",
     });
     assert_eq!(records[0], expected);
     assert_eq!(
@@ -81,4 +83,61 @@ async fn a_failed_request_costs_nothing() {
     for _ in 0..3 {
         assert_eq!(world.message().await.status, 500);
     }
+}
+
+/// A stream up to where it would tell its usage.
+fn begun(text: usize) -> String {
+    let (start, _) = STREAM.split_once("\n\n").unwrap();
+    let delta =
+        json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x".repeat(text)}});
+    format!("{start}\n\ndata: {delta}\n\n")
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_before_it_tells_its_usage_counts_by_its_text() {
+    let (stream, send, gone) = events();
+    let once = Once::new(vec![stream]);
+    let fake = Fake::start(move |_| once.take()).await;
+    let world = World::start_with(vec![with_key(Provider::Anthropic, &fake)], capped(1000)).await;
+    let mut client = world.connect().await;
+    client.write_all(request("POST /anthropic/v1/messages", "", "{}").as_bytes()).await.unwrap();
+    send.send(Bytes::from(begun(4000))).unwrap();
+    read_until(&mut client, "xxx\"").await;
+    drop(client);
+    gone.await.unwrap_err();
+    let record = &world.recorded(1).await[0];
+    assert_eq!((&record["reason"], &record["out"]), (&json!("client-gone"), &json!(1)));
+    assert!((1000..1100).contains(&record["counted"].as_u64().unwrap()), "{record}");
+    assert_eq!(world.message().await.status, 429);
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_waits_for_counts_by_its_body() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let fake = Fake::start(|_| told(200, "{}")).await;
+    let services = vec![at(&url, with_key(Provider::Anthropic, &fake))];
+    let world = World::start_with(services, capped(1000)).await;
+    let mut client = world.connect().await;
+    let body = format!("{{\"text\":\"{}\"}}", "x".repeat(4000));
+    client.write_all(request("POST /anthropic/v1/messages", "", &body).as_bytes()).await.unwrap();
+    let (mut service, _) = listener.accept().await.unwrap();
+    read_until(&mut service, "xxx\"}").await;
+    drop(client);
+    assert_eq!(world.recorded(1).await[0]["counted"], 1002);
+    assert_eq!(world.message().await.status, 429);
+}
+
+#[tokio::test]
+async fn clients_that_come_and_go_do_not_fill_the_log() {
+    let fake = Fake::start(|_| told(200, "{}")).await;
+    let world = World::start(vec![with_key(Provider::Anthropic, &fake)]).await;
+    tokio::time::pause();
+    for _ in 0..300 {
+        drop(world.connect().await);
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(world.records().len(), 50);
 }

@@ -1,5 +1,7 @@
 //! Times and counts. The clock of the runtime stands still until nothing else is left to do.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use peers_proxy::auth::Provider;
 use tokio::io::AsyncWriteExt;
@@ -38,6 +40,40 @@ async fn a_body_may_not_stall() {
     let begin = Instant::now();
     let told = Told::read(stream).await;
     assert_eq!((told.status.as_u16(), begin.elapsed().as_secs()), (408, 30));
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_in_has_ten_minutes() {
+    let fake = Fake::start(|_| json(200, "{}")).await;
+    let mut setting = Setting::new();
+    // So that no piece is missed in this time.
+    setting.limits.body_idle = Duration::from_hours(9);
+    let world = World::start_with(vec![with_key(Provider::Anthropic, &fake)], setting).await;
+    tokio::time::pause();
+    let mut stream = world.connect().await;
+    let text = request("POST /anthropic/v1/messages", "", "{\"a\":1}");
+    stream.write_all(&text.as_bytes()[..text.len() - 3]).await.unwrap();
+    let begin = Instant::now();
+    let told = Told::read(stream).await;
+    assert_eq!((told.status.as_u16(), begin.elapsed().as_secs()), (408, 600));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_does_not_keep_the_service() {
+    let (answer, send, gone) = events();
+    let once = Once::new(vec![answer]);
+    let fake = Fake::start(move |_| once.take()).await;
+    let world = World::start(vec![with_key(Provider::Anthropic, &fake)]).await;
+    let mut stream = world.connect().await;
+    stream.write_all(request("POST /anthropic/v1/messages", "", "{}").as_bytes()).await.unwrap();
+    send.send(Bytes::from("data: {}\n\n")).unwrap();
+    read_until(&mut stream, "data: {}\n\n").await;
+    for _ in 0..64 {
+        send.send(Bytes::from(vec![b'x'; 1024 * 1024])).unwrap();
+    }
+    tokio::time::pause();
+    gone.await.unwrap_err();
+    assert_eq!(world.recorded(1).await[0]["reason"], "client-gone");
 }
 
 #[tokio::test]

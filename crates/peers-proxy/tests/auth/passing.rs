@@ -1,6 +1,7 @@
 //! What passes, and how.
 
 use bytes::Bytes;
+use peers_proxy::Endpoint;
 use peers_proxy::auth::{Provider, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -177,11 +178,11 @@ async fn a_port_of_the_loopback_serves_too() {
     let service = with_key(Provider::Anthropic, &fake);
     let mut options =
         crate::world::options(tmp.path(), vec![service], Setting::new(), crate::world::frozen());
-    options.peers[0].listen = peers_proxy::egress::Endpoint::Loopback(0);
-    let server = Server::bind(options).await.unwrap();
-    let address = server.addresses()[0];
+    options.peers[0].listen = Endpoint::Loopback(0);
+    let server = Server::bind(options).unwrap();
+    let Endpoint::Loopback(port) = server.endpoints()[0] else { panic!("{:?}", server.endpoints()) };
     tokio::spawn(server.run(std::future::pending()));
-    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(request("GET /anthropic/v1/models", "", "").as_bytes()).await.unwrap();
     assert_eq!(Told::read(stream).await.status, 200);
 }

@@ -110,3 +110,20 @@ async fn a_socket_that_nobody_uses_is_closed() {
     assert!((595..=600).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
     assert_eq!(world.reasons(), ["upstream-timeout"]);
 }
+
+#[tokio::test]
+async fn an_answer_that_is_left_counts_after_one_that_was_whole() {
+    let (world, mut client, mut service, _) = open(Setting { token_cap: Some(1000), ..Setting::new() }).await;
+    service.write_all(TAKEN).await.unwrap();
+    read_until(&mut client, "\r\n\r\n").await;
+    service.write_all(&frame(DONE)).await.unwrap();
+    client.read_exact(&mut vec![0; DONE.len() + 4]).await.unwrap();
+    let delta = json!({"type": "response.output_text.delta", "delta": "x".repeat(4000)}).to_string();
+    service.write_all(&frame(&delta)).await.unwrap();
+    client.read_exact(&mut vec![0; delta.len() + 4]).await.unwrap();
+    drop(client);
+    assert_eq!(service.read(&mut [0; 9]).await.unwrap(), 0, "the end is passed on");
+    let records = world.recorded(2).await;
+    assert_eq!((&records[1]["in"], &records[1]["counted"]), (&json!(null), &json!((delta.len() + 4) / 4)));
+    assert_eq!(world.ask("GET /chatgpt/backend-api/codex/models", "", "").await.status, 429);
+}

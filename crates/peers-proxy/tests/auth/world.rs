@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use peers_model::{PeerName, Timestamp};
+use peers_proxy::Endpoint;
 use peers_proxy::auth::{
-    Clock, Credential, Limits, Oauth, Options, Peer, PlainHttp, Provider, Server, Service, ServiceUrl, tls,
+    Bearer, Clock, Credential, Limits, Oauth, Options, Peer, PlainHttp, Provider, Server, Service,
+    ServiceUrl, tls,
 };
-use peers_proxy::egress::{Endpoint, Policy, PolicyFile};
+use peers_proxy::egress::{Policy, PolicyFile};
 use peers_sys::env::Env;
 use peers_sys::{AppendLog, SafeDir};
 use serde_json::Value;
@@ -75,13 +77,12 @@ pub(crate) fn at(url: &str, service: Service) -> Service {
 /// Options for one peer on a unix socket below `dir`.
 pub(crate) fn options(dir: &Path, services: Vec<Service>, setting: Setting, clock: Clock) -> Options {
     let Setting { limits, token_cap, policy } = setting;
-    std::fs::create_dir_all(dir.join("run")).unwrap();
     Options {
         run: "0123456789abcdef".parse().unwrap(),
         peers: vec![Peer {
             name: PeerName::new("claude").unwrap(),
             listen: Endpoint::Unix(dir.join("run/auth.sock")),
-            bearer: BEARER.into(),
+            bearer: Bearer::new(BEARER.into()).unwrap(),
             services,
         }],
         policy,
@@ -119,12 +120,14 @@ impl World {
     async fn run(&mut self, services: Vec<Service>, setting: Setting) {
         let now = Arc::clone(&self.clock);
         let clock = Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed)));
-        let server = Server::bind(options(self.tmp.path(), services, setting, clock)).await.unwrap();
+        let server = Server::bind(options(self.tmp.path(), services, setting, clock)).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         self.stop = Some(stop);
         self.running = Some(tokio::spawn(server.run(async move {
             let _stopped = stopped.await;
         })));
+        // It begins to serve.
+        tokio::task::yield_now().await;
     }
 
     /// Ends the proxy and waits until it has ended.

@@ -17,7 +17,7 @@ use peers_model::{CommitId, GoalId, PeerName, ProjectId, RunId, TickNo, TreeId};
 use peers_run::drive::on_this_thread;
 use peers_run::env::Policy;
 use peers_run::ports::{GateJob, Procs};
-use peers_run::procs::{TurnMounts, self, Arriving, Book, OpenBook, RealProcs, Site, SiteSpec};
+use peers_run::procs::{self, Arriving, Book, OpenBook, RealProcs, Site, SiteSpec, TurnMounts};
 use peers_sandbox::Wall;
 use peers_store::verdicts::Verdicts;
 use peers_sys::SafeDir;

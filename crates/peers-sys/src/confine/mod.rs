@@ -118,6 +118,16 @@ impl Confine {
     }
 }
 
+/// From now on no other process of this user reads our memory or environment, and no core is written.
+///
+/// # Errors
+/// When the system does not allow it.
+pub fn hide_memory() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
 /// Whether this system has Landlock, in its fourth version (Linux 6.7) or later.
 #[must_use]
 pub fn has_landlock() -> bool {

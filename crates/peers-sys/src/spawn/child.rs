@@ -211,8 +211,16 @@ impl Child {
     /// # Errors
     /// [`SignalError::Gone`] if it was reaped.
     pub fn terminate(&self) -> Result<(), SignalError> {
-        match self.sweep_group(Signal::Term) {
-            Err(SignalError::Gone { .. }) => self.signal_leader(Signal::Term),
+        self.pass_on(Signal::Term)
+    }
+
+    /// Sends `signal` to its group; to the child alone, if it has no group yet.
+    ///
+    /// # Errors
+    /// [`SignalError::Gone`] if it was reaped.
+    pub fn pass_on(&self, signal: Signal) -> Result<(), SignalError> {
+        match self.sweep_group(signal) {
+            Err(SignalError::Gone { .. }) => self.signal_leader(signal),
             other => other,
         }
     }

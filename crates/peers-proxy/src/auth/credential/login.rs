@@ -115,6 +115,10 @@ impl Login {
         self.file.path()
     }
 
+    pub(super) fn token_urls(&self) -> &[String] {
+        &self.oauth.urls
+    }
+
     /// A token that can be used now.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod oauth;
 mod source;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -88,6 +89,22 @@ impl Credential {
     pub(super) async fn keep_fresh(self: Arc<Self>, upstream: Arc<Upstream>) {
         if let Kind::Login { login, .. } = &self.kind {
             login.keep_fresh(&upstream).await;
+        }
+    }
+
+    /// The file of a login.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Fixed { .. } => None,
+            Kind::Login { login, .. } => Some(login.path()),
+        }
+    }
+
+    /// Where it is renewed.
+    pub(super) fn token_urls(&self) -> &[String] {
+        match &self.kind {
+            Kind::Fixed { .. } => &[],
+            Kind::Login { login, .. } => login.token_urls(),
         }
     }
 

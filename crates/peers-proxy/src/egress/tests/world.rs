@@ -15,9 +15,10 @@ use tokio::task::JoinHandle;
 
 use super::super::host::HostName;
 use super::super::{
-    AllowEntry, Endpoint, Handle, Limits, Listen, LogLine, Lookup, LookupFuture, Options, Policy, PolicyFile,
-    Resolver, Server, Serves,
+    AllowEntry, Handle, Limits, Listen, LogLine, Lookup, LookupFuture, Options, Policy, PolicyFile, Resolver,
+    Server, Serves,
 };
+use crate::listen::Endpoint;
 
 /// A name service that answers from a list; the last answer of a name is repeated.
 #[derive(Debug, Default)]
@@ -92,7 +93,6 @@ impl World {
         let names = [&local[..], &[("private.example", &["10.1.2.3"][..])]].concat();
         let policy = policy(allow(host.port)).resolving_with(Resolver::new(Names::new(&names)));
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("run")).unwrap();
         let listen =
             |name: &str, serves| Listen { at: Endpoint::Unix(dir.path().join("run").join(name)), serves };
         let claude = Some(PeerName::new("claude").unwrap());
