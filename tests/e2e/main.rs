@@ -53,4 +53,5 @@ mod plan;
 mod samples;
 mod scenarios;
 mod support;
+mod turn_git;
 mod walls;

@@ -74,8 +74,8 @@ impl Inside {
         let plain = |why: String| Finding::plain(exit::INVALID, why);
         let spawn = match who {
             Who::Peer(peer) => as_peer(&site, peer, argv).map_err(plain)?,
-            Who::Gate => as_gate(&site, &loaded.config, argv, Role::Gate).map_err(plain)?,
-            Who::SetUp => as_gate(&site, &loaded.config, argv, Role::SetUp).map_err(plain)?,
+            Who::Gate => as_gate(&site, &loaded.config, &argv, Role::Gate).map_err(plain)?,
+            Who::SetUp => as_gate(&site, &loaded.config, &argv, Role::SetUp).map_err(plain)?,
         };
         Ok(Self { backend, spawn, _scratch: scratch })
     }

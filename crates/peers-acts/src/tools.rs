@@ -62,18 +62,15 @@ pub fn run(place: &Place, env: &Env, config: &Config, tool: &Tool<'_>) -> Result
         return Err(Finding::plain(exit::INVALID, why).into());
     }
     let fail = |e: FileError| Finding::plain(exit::INVALID, chain(&e));
-    let (dir, name) = match tool.report {
+    let (dir, name) = if let Some(path) = tool.report {
         // What the commit has there is no report of this run.
-        Some(path) => {
-            let (dir, name) =
-                SafeDir::open_shared(&ground.dir).and_then(|top| top.create_parent_of(path)).map_err(fail)?;
-            dir.remove_tree(&name).map_err(fail)?;
-            (dir, name)
-        }
-        None => {
-            let scratch = SafeDir::open_shared(ground.bench.scratch());
-            (scratch.and_then(|scratch| scratch.create_subdir(NAME)).map_err(fail)?, NAME.into())
-        }
+        let (dir, name) =
+            SafeDir::open_shared(&ground.dir).and_then(|top| top.create_parent_of(path)).map_err(fail)?;
+        dir.remove_tree(&name).map_err(fail)?;
+        (dir, name)
+    } else {
+        let scratch = SafeDir::open_shared(ground.bench.scratch());
+        (scratch.and_then(|scratch| scratch.create_subdir(NAME)).map_err(fail)?, NAME.into())
     };
     let report = dir.path().join(&name);
     let ran = ground.bench.tool(

@@ -77,6 +77,7 @@ pub enum Worktree {
 }
 
 impl AskedWall {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_nothing(&self) -> bool {
         *self == Self::default()
     }

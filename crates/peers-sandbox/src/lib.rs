@@ -1,23 +1,19 @@
 //! Starts programs of a project, such as its test runner, each confined as the backend can.
 //!
-//! Knows nothing of checks, goals, git or the journal, and decides nothing: facts come back. A backend
-//! confines; [`run_watched`] ends what takes too long and caps what is said, whatever the backend. [`Sidecar`] is a
-//! helper that runs beside sandboxes, such as a proxy.
-//! Start reading at [`Sandbox`].
+//! Knows nothing of checks, goals, git or the journal, and decides nothing: facts come back. A [`Wall`] confines;
+//! [`run_watched`] ends what takes too long and caps what is said, whatever the wall. Start reading at [`Wall`].
 
 mod access;
 mod bwrap;
 mod landlock;
-mod none;
 mod port;
 mod sidecar;
 mod wall;
 mod watched;
 
 pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_programs};
-pub use none::Unconfined;
 pub use peers_model::Backend;
-pub use port::{ExecError, ExecSpec, OUTPUT_CAP, Output, Ran, Sandbox};
+pub use port::{ExecError, OUTPUT_CAP, Output, Ran};
 pub use sidecar::{Sidecar, SidecarEnd, SidecarError, SidecarSpec};
 pub use wall::{Asked, Chosen, Wall};
 pub use watched::run_watched;

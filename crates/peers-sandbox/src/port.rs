@@ -1,34 +1,7 @@
-//! The port: what is to be run, and what became of it.
-
-use std::ffi::OsString;
-use std::fmt::Debug;
-use std::path::PathBuf;
-use std::time::Duration;
+//! What became of a program.
 
 use peers_sys::spawn::{RawExit, SpawnError, WaitError};
 use thiserror::Error;
-
-/// A place where programs of a project run.
-pub trait Sandbox: Debug {
-    /// Runs a program to its end. Blocks up to the limit and a few seconds more.
-    ///
-    /// # Errors
-    /// [`ExecError`] if it never ran or its end could not be seen.
-    fn run(&self, spec: &ExecSpec) -> Result<Ran, ExecError>;
-}
-
-/// A program to run.
-#[derive(Debug, Clone)]
-pub struct ExecSpec {
-    /// The program, looked up in the `PATH` of `env`, and its arguments.
-    pub argv: Vec<OsString>,
-    /// The working directory, absolute.
-    pub cwd: PathBuf,
-    /// The whole environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// It is ended after so long.
-    pub limit: Duration,
-}
 
 /// What became of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +29,6 @@ pub const OUTPUT_CAP: usize = 32 * 1024 * 1024;
 /// Why nothing is known of a program's end.
 #[derive(Debug, Error)]
 pub enum ExecError {
-    /// No program was named.
-    #[error("start a program: the command is empty")]
-    Empty,
     /// It was not started.
     #[error(transparent)]
     Start(#[from] SpawnError),

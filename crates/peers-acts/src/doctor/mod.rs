@@ -262,8 +262,14 @@ fn clock_check(last: Timestamp, now: Timestamp) -> Check {
 fn sandbox(found: &Found) -> Check {
     let backend = found.wall.backend();
     let tier = backend.tier();
-    if found.better.is_empty() && tier > 0 {
-        return Check::ok("sandbox", format!("{backend} holds here (tier {tier})"));
+    if found.better.is_empty() {
+        // Without any wall that is what the operator asks for.
+        let words = if tier > 0 {
+            format!("{backend} holds here (tier {tier})")
+        } else {
+            "none, by your sandbox.yaml: agents and gates run as you".to_owned()
+        };
+        return Check::ok("sandbox", words);
     }
     let missing = found.better.join("; ");
     Check::warning(

@@ -71,7 +71,6 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "logs",
     "events",
     "wait",
-    "proxy",
     "prune",
     "registry",
     "budget",
@@ -82,6 +81,7 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "review",
     "compare",
     "service",
+    "proxy",
 ];
 
 /// Let AI coding agents take turns on a repository until everything is proved

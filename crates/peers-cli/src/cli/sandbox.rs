@@ -125,9 +125,7 @@ fn explain(args: &Explain, cx: &Cx) -> Result<ExitCode, CommandError> {
         }
         Rules::Landlock { read, write } => {
             for (word, places) in [("read", read), ("write", write)] {
-                for place in places {
-                    text.push_str(&format!("  {word:<5}  {}\n", term::inline(place)));
-                }
+                text.extend(places.iter().map(|place| format!("  {word:<5}  {}\n", term::inline(place))));
             }
         }
     }

@@ -96,7 +96,7 @@ impl Site {
             peer.argv.iter().skip(1).map(Path::new).filter(|path| path.is_absolute() && path.is_file());
         access.read.extend(named.map(Path::to_owned));
         access.write.push(self.spec.repo.clone());
-        access.mounts = self.spec.turn.borrow().clone();
+        access.mounts.clone_from(&self.spec.turn.borrow());
         if self.spec.wall.backend() != Backend::Bwrap {
             access.write.extend(self.spec.git.iter().cloned());
         } else if access.mounts.is_empty() {
@@ -194,11 +194,11 @@ pub fn as_peer(site: &Site, peer: &PeerSpec, argv: Vec<String>) -> Result<Spawn,
 ///
 /// # Errors
 /// Why there is none.
-pub fn as_gate(site: &Rc<Site>, config: &Config, argv: Vec<String>, role: Role) -> Result<Spawn, String> {
+pub fn as_gate(site: &Rc<Site>, config: &Config, command: &[String], role: Role) -> Result<Spawn, String> {
     let book = Book::new(config.clone(), &[]).map_err(|error| chain(&error))?;
     let tree = site.spec.repo.clone();
     let (vars, home) = gates::surroundings(site, &book, TickNo(0), (&tree, "gitconfig-gate"))?;
-    let (program, args) = argv.split_first().ok_or("no command")?;
+    let (program, args) = command.split_first().ok_or("no command")?;
     let mut spawn = Spawn::new(site.spec.stub.clone(), program, &tree);
     spawn.args = args.iter().map(Into::into).collect();
     spawn.env = vars;

@@ -1,0 +1,137 @@
+//! Turns behind `bwrap`: the git directory of a turn, in whole runs. What it holds of single commands is shown where it
+//! is made (`peers-git`, tests/turngit).
+#![cfg(target_os = "linux")]
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, World, heard};
+
+/// A world behind `bwrap`, in which ann's turn hands over and then runs these commands; absent where this machine has no `bwrap`.
+fn world(commands: &[&str]) -> Option<World> {
+    let world = World::ready("true");
+    if !world.has_wall("bwrap") {
+        return None;
+    }
+    world.set_wall("bwrap");
+    let mut steps: Vec<Value> =
+        vec![json!({"write": {"path": "ann.txt", "text": "by ann\n"}}), json!({"handoff": "Work of ann"})];
+    steps.extend(commands.iter().map(|run| json!({"shell": {"run": run, "expect": 0}})));
+    world.script("ann", &json!({"turns": [steps]}).to_string());
+    Some(world)
+}
+
+fn ticks(world: &World, n: &str) -> Ended {
+    world.peers(&["run", "--max-ticks", n]).exits(0)
+}
+
+fn outcomes(world: &World) -> Vec<String> {
+    let words = |tick: &Value| format!("{} {}", tick["peer"], tick["outcome"]).replace('"', "");
+    world.records("tick").iter().map(words).collect()
+}
+
+#[test]
+fn turn_row_1_what_a_turn_plants_in_its_git_directory_is_gone_with_it() {
+    // In this order, so that nothing of it runs in the turn itself.
+    let plant = "echo staged > s; git add s; git rm -q --cached README.md; git reset -q README.md; git replace HEAD HEAD~1; \
+        git update-index --assume-unchanged README.md; mkdir -p .git/hooks .git/info; \
+        printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; \
+        echo '* filter=x' > .git/info/attributes; git config filter.x.clean 'touch ran; cat'; \
+        git config alias.status '!touch ran'; git config core.fsmonitor 'touch ran; false'";
+    let Some(world) = world(&[plant]) else { return };
+    let config = world.read(".git/config");
+    let done = ticks(&world, "1");
+    assert_eq!(world.read(".git/config"), config);
+    for planted in [".git/hooks/post-commit", ".git/info/attributes", ".git/refs/replace", "ran"] {
+        assert!(!world.at(planted).exists(), "{planted}\n{}", done.err);
+    }
+    assert!(!done.err.contains("put back"), "nothing had to be: {}", done.err);
+    // What was staged and not committed is a file in the work tree, and nobody's next commit.
+    assert_eq!(world.git(&["status", "--short"]), "?? s");
+    let next = ticks(&world, "1");
+    assert_eq!(outcomes(&world), ["ann handoff", "ben handoff"], "{}", next.err);
+    assert!(!world.at("ran").exists());
+    assert!(world.git(&["log", "--format=%an %s"]).starts_with("ben Work of ben\nann Work of ann\n"));
+    world.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn turn_row_2_a_git_directory_that_is_emptied_or_filled_is_a_failed_turn_and_the_next_one_begins_in_a_sound_one()
+ {
+    for ruin in [
+        "rm -rf .git/* 2>/dev/null; true",
+        "mkfifo .git/objects/pack/pack-x.idx; rm .git/HEAD; mkfifo .git/HEAD; (sleep 1 > .git/HEAD) & true",
+        "git commit -qm Work -m 'Peer-Status: handoff' -a --allow-empty; truncate -s 4G .git/index",
+    ] {
+        let Some(world) = world(&[]) else { return };
+        let work = json!([{"write": {"path": "ann.txt", "text": "by ann\n"}}, {"handoff": "Work of ann"}]);
+        let script = json!({"turns": [[{"shell": ruin}], work]}).to_string();
+        world.script("ann", &script);
+        let before = world.head();
+        let done = ticks(&world, "1");
+        assert!(world.git(&["log", "--format=%an"]).lines().count() <= 2, "{ruin}");
+        assert_eq!(world.git(&["merge-base", "HEAD", &before]), before, "{ruin}: {}", done.err);
+        let done = ticks(&world, "2");
+        let last = outcomes(&world);
+        assert!(last.iter().any(|outcome| outcome == "ann handoff"), "{ruin}: {last:?}\n{}", done.err);
+        world.git(&["fsck", "--strict"]);
+    }
+}
+
+#[test]
+fn turn_row_3_history_that_is_rewritten_or_goes_elsewhere_does_not_move_the_branch() {
+    for (way, why) in [
+        ("git reset -q --hard HEAD~1 && git commit -q --amend -m Other", "history was rewritten"),
+        ("git checkout -q -b elsewhere", "HEAD names"),
+        ("git checkout -q --detach", "HEAD names"),
+    ] {
+        let Some(world) = world(&[way]) else { return };
+        let before = world.head();
+        let done = ticks(&world, "1");
+        done.err_has("the git directory of this turn was not taken in").err_has(why);
+        assert_eq!(world.head(), before, "{way}: {}", done.err);
+        assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+        assert_eq!(world.git(&["branch", "--list", "elsewhere"]), "");
+        assert!(!outcomes(&world).contains(&"ann handoff".to_owned()), "{way}");
+    }
+}
+
+#[test]
+fn turn_row_6_what_the_operator_commits_meanwhile_stays_and_the_turn_is_kept() {
+    let Some(world) = world(&[]) else { return };
+    let (up, go) = (world.fifo("scripts/up"), world.fifo("scripts/go"));
+    let wait = format!("echo up > {}; read x < {}", up.display(), go.display());
+    let script = json!({"turns": [[
+        {"write": {"path": "ann.txt", "text": "by ann\n"}}, {"handoff": "Work of ann"}, {"shell": wait}
+    ]]});
+    world.script("ann", &script.to_string());
+    let run = world.spawned(&["run", "--max-ticks", "1"]);
+    heard(&up);
+    world.git(&["commit", "-q", "--allow-empty", "-m", "By the operator"]);
+    let operators = world.head();
+    std::fs::write(&go, "go\n").unwrap();
+    let done = Ended::waited(run).exits(0);
+    done.err_has("its work is kept as salvage");
+    assert_eq!(world.head(), operators);
+    world.peers(&["salvage", "list"]).exits(0).out_has("tick-00001");
+}
+
+#[test]
+fn turn_row_5_a_loop_that_is_killed_in_a_turn_takes_its_commits_in_at_the_next_start() {
+    let Some(world) = world(&[]) else { return };
+    let (up, never) = (world.fifo("scripts/up"), world.fifo("scripts/never"));
+    let wait = format!("echo up > {}; read x < {}", up.display(), never.display());
+    let script = json!({"turns": [[
+        {"write": {"path": "ann.txt", "text": "by ann\n"}}, {"handoff": "Work of ann"}, {"shell": wait}
+    ]]});
+    world.script("ann", &script.to_string());
+    let before = world.head();
+    let mut run = world.spawned(&["run", "--max-ticks", "1"]);
+    heard(&up);
+    assert_eq!(world.head(), before, "nothing is published while a turn runs");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let done = ticks(&world, "1");
+    assert!(world.git(&["log", "--format=%s"]).contains("Work of ann"), "{}", done.err);
+    assert_eq!(world.read("ann.txt"), "by ann\n");
+    world.git(&["fsck", "--strict"]);
+}
