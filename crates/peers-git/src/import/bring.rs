@@ -22,7 +22,7 @@ use crate::repo::PeerRepo;
 /// a fetch costs about 20 ms before the first one.)
 const IN_PROCESS: Limits = Limits { objects: 300, bytes: 32 * 1024 * 1024 };
 /// New commits of one import.
-pub(super) const MAX_COMMITS: usize = 1_000_000;
+const MAX_COMMITS: usize = 1_000_000;
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,12 +163,7 @@ impl ControlDir {
     }
 
     /// Copies in process; `None` when that is not the way to go.
-    pub(super) fn copy_in(
-        &self,
-        peer: &PeerRepo,
-        tips: &mut Tips,
-        boundary: &[Oid],
-    ) -> Result<Option<usize>, GitError> {
+    fn copy_in(&self, peer: &PeerRepo, tips: &mut Tips, boundary: &[Oid]) -> Result<Option<usize>, GitError> {
         let stores = (&objects::odb(&peer.repo)?, &objects::odb(&self.repo)?);
         let mut total = 0;
         match copy::copy_closure(stores, &[tips.head], boundary, IN_PROCESS, Shape::Strict)? {
@@ -210,6 +205,38 @@ impl ControlDir {
             }
             other => other,
         }
+    }
+
+    /// The commits that one of another repository leads to and that are not here.
+    pub(crate) fn unknown_of(&self, peer: &PeerRepo, tip: &CommitId) -> Result<HashSet<Oid>, GitError> {
+        let (src, dst) = (objects::odb(&peer.repo)?, objects::odb(&self.repo)?);
+        let mut found = HashSet::new();
+        unknown_commits(&src, &dst, ids::commit_oid(tip)?, &mut found, MAX_COMMITS)?;
+        Ok(found)
+    }
+
+    /// Brings in one commit with all that it needs, checked as every import. `new` are the commits that
+    /// appear with it, as one generation.
+    pub(crate) fn import_commit(
+        &mut self,
+        peer: &PeerRepo,
+        tip: &CommitId,
+        new: &[Oid],
+    ) -> Result<(), GitError> {
+        // Before the objects: however this ends, no commit is there without its line.
+        self.known.record(new)?;
+        let head = ids::commit_oid(tip)?;
+        let mut tips = Tips { head, branches: BTreeMap::new(), broken: Vec::new() };
+        if self.copy_in(peer, &mut tips, &[])?.is_none() {
+            let have = parse_tips(&self.previous_tips()?.unwrap_or_default());
+            self.show_what_we_have(&have)?;
+            self.write_source(peer, head, &BTreeMap::new())?;
+            self.fetch(&[], &["+HEAD:refs/peer-head"], LIMIT)?;
+        }
+        self.facts().commit(tip).map(drop).map_err(|error| GitError::Corrupt {
+            what: format!("our copy of commit {}", tip.short()),
+            detail: error.to_string(),
+        })
     }
 
     fn first_import(

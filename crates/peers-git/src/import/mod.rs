@@ -9,7 +9,6 @@ mod adopt;
 mod bring;
 mod edge;
 mod fetch;
-mod single;
 mod tips;
 
 pub use bring::{Imported, Route};

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use git2::{Odb, Oid};
 use peers_model::CommitId;
 
-use super::layout;
-use super::mounts::Stores;
 use super::nested::{self, NestedGit};
 use super::shown::MAX_REFS;
 use super::state::{State, TurnGit};
+use super::{layout, mounts};
 use crate::control::ControlDir;
 use crate::copy;
 use crate::diff;
@@ -116,7 +115,8 @@ impl TurnGit {
         let nested = nested::settle(control, &self, checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
         checkout.check_objects()?;
-        let stores = Stores::of(checkout)?.seen_outside()?;
+        let stores = mounts::stores(checkout)?;
+        let stores = mounts::alternates(stores.iter().map(|(outside, _)| outside))?;
         let mut kept = Vec::new();
         let ready = layout::put_right(self.dir(), &stores, &self.state.shallow);
         let taken = ready.and_then(|()| self.take_in(control, checkout, spec, &mut kept));
@@ -158,14 +158,12 @@ impl TurnGit {
         let Some((tip, (before, new))) = tip.zip(taken) else {
             return Ok(Err("the run's branch is gone".to_owned()));
         };
-        let shown_head = |branch: Option<&String>| {
-            branch.map_or_else(|| "a commit".to_owned(), |name| format!("`{}`", clean(name, 200)))
-        };
         let why = match head {
             Err(error) => Some(clean(&peers_sys::error::chain(&error), 500)),
             Ok(head) if head.branch != branch => {
-                let (found, due) = (shown_head(head.branch.as_ref()), shown_head(branch.as_ref()));
-                Some(format!("HEAD names {found} instead of {due}"))
+                let found =
+                    head.branch.map_or("a commit".to_owned(), |name| format!("`{}`", clean(&name, 200)));
+                Some(format!("HEAD names {found} and not what it named when the turn began"))
             }
             Ok(_) if control.facts().is_ancestor(&from, &tip)? => self.odd_submodule(control, &tip)?,
             Ok(_) => Some(format!("history was rewritten: that of {} lacks {}", tip.short(), from.short())),

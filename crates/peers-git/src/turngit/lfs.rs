@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use peers_sys::digest::Sha256;
 use rustix::fs::{AtFlags, CWD, FileType};
@@ -24,38 +24,32 @@ pub(super) fn copy(turn: &Path, common_dir: &Path) -> Result<Vec<String>, GitErr
     let inner = |dir: OwnedFd, name: &[u8]| files::open_dir_at(dir, name).ok();
     let top = files::open_dir(turn).map_err(fail)?;
     let Some(dir) = inner(top, b"lfs").and_then(|dir| inner(dir, b"objects")) else { return Ok(refused) };
-    for (first, outer) in directories(&dir).map_err(fail)? {
-        for (second, inner) in directories(&outer).map_err(fail)? {
-            for (name, kind) in files::list(&inner, MAX_ENTRIES).map_err(fail)?.unwrap_or_default() {
-                let is_name = name.len() == 64 && name.iter().all(u8::is_ascii_hexdigit);
-                let in_place = name.starts_with(&first) && name.get(2..4) == Some(&second);
-                if kind != FileType::RegularFile || !is_name || !in_place {
-                    continue;
-                }
-                let place = common_dir.join("lfs/objects").join(text(&first)).join(text(&second));
-                if !copy_one(&inner, &name, &place)? {
-                    refused.push(clean_bytes(&name));
-                }
+    let mut todo = vec![(dir, PathBuf::new())];
+    while let Some((dir, way)) = todo.pop() {
+        for (name, kind) in files::list(&dir, MAX_ENTRIES).map_err(fail)?.unwrap_or_default() {
+            let at = way.join(OsStr::from_bytes(&name));
+            if kind == FileType::Directory && at.components().count() < 3 {
+                todo.push((files::open_dir_at(&dir, &name).map_err(|error| fail(error.into()))?, at));
+            } else if kind == FileType::RegularFile
+                && place_of(&name).is_some_and(|place| place == at)
+                && !copy_one(&dir, &name, &common_dir.join("lfs/objects").join(way.as_path()))?
+            {
+                refused.push(clean_bytes(&name));
             }
         }
     }
     Ok(refused)
 }
 
-fn text(name: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(name))
-}
-
-/// The directories with names of two letters.
-fn directories(dir: &OwnedFd) -> io::Result<Vec<(Vec<u8>, OwnedFd)>> {
-    let listed = files::list(dir, MAX_ENTRIES)?.unwrap_or_default();
-    let wanted = listed.into_iter().filter(|(name, kind)| name.len() == 2 && *kind == FileType::Directory);
-    wanted.map(|(name, _)| Ok((name.clone(), files::open_dir_at(dir, &name)?))).collect()
+/// Where the content of a hash lies.
+fn place_of(name: &[u8]) -> Option<PathBuf> {
+    let name = std::str::from_utf8(name).ok().filter(|name| name.len() == 64)?;
+    Some([name.get(..2)?, name.get(2..4)?, name].iter().collect())
 }
 
 /// Whether it has the right content, or was there before.
 fn copy_one(dir: &OwnedFd, name: &[u8], place: &Path) -> Result<bool, GitError> {
-    let target = place.join(text(name));
+    let target = place.join(OsStr::from_bytes(name));
     let fail = |source: io::Error| GitError::io(&target, source);
     if files::lstat(&target).map_err(fail)?.is_some() {
         return Ok(true);

@@ -7,7 +7,7 @@ use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 
 use super::layout::CONFIG;
-use super::mounts::{self, Stores, TurnMount};
+use super::mounts::{self, TurnMount};
 use super::shown::ShownRefs;
 use super::state::TurnGit;
 use super::{config, hooks, index, nested};
@@ -83,9 +83,9 @@ impl TurnGit {
         let head = branch.as_ref().map_or_else(|| format!("{}\n", spec.tip), |name| format!("ref: {name}\n"));
         files::replace(&git.join("HEAD"), head.as_bytes())?;
         files::replace(&git.join("config"), CONFIG)?;
-        let stores = Stores::of(checkout)?;
+        let stores = mounts::stores(checkout)?;
         let alternates = git.join("objects/info/alternates");
-        files::replace(&alternates, &stores.seen_outside()?)?;
+        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(outside, _)| outside))?)?;
         {
             let repo = PeerRepo::open(turn.dir())?;
             let odb = objects::odb(&repo.repo)?;
@@ -105,7 +105,7 @@ impl TurnGit {
         let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         index::write(&git.join("index"), control, checkout, spec.tip, spec.owner.unwrap_or(us))?;
         let mounts = mounts::list(&mut turn, checkout, &stores)?;
-        files::replace(&alternates, stores.seen_inside().as_bytes())?;
+        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(_, inside)| inside))?)?;
         turn.save()?;
         Ok(MadeTurn { git: turn, mounts })
     }

@@ -35,51 +35,38 @@ impl TurnMount {
     }
 }
 
-/// The checkout's object store and all that it borrows from.
-pub(super) struct Stores(Vec<PathBuf>);
-
-impl Stores {
-    pub(super) fn of(checkout: &PeerRepo) -> Result<Self, GitError> {
-        let mut found = vec![files::canonical(&checkout.objects_dir())?];
-        let mut at = 0;
-        while let Some(store) = found.get(at).filter(|_| at < MAX_STORES).cloned() {
-            at += 1;
-            let file = store.join("info/alternates");
-            let text = files::read_small(&file, STORE_FILE).map_err(|source| GitError::io(&file, source))?;
-            let Small::Bytes(text) = text else { continue };
-            for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")) {
-                // What is not there cannot be borrowed from.
-                let other = files::canonical(&store.join(OsStr::from_bytes(line))).ok();
-                found.extend(other.filter(|other| !found.contains(other)));
-            }
+/// The checkout's object store and all that it borrows from: where they are, and where a turn sees them.
+pub(super) fn stores(checkout: &PeerRepo) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
+    let mut found = vec![files::canonical(&checkout.objects_dir())?];
+    let mut at = 0;
+    while let Some(store) = found.get(at).filter(|_| at < MAX_STORES).cloned() {
+        at += 1;
+        let file = store.join("info/alternates");
+        let text = files::read_small(&file, STORE_FILE).map_err(|source| GitError::io(&file, source))?;
+        let Small::Bytes(text) = text else { continue };
+        for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")) {
+            // What is not there cannot be borrowed from.
+            let other = files::canonical(&store.join(OsStr::from_bytes(line))).ok();
+            found.extend(other.filter(|other| !found.contains(other)));
         }
-        found.truncate(MAX_STORES);
-        Ok(Self(found))
     }
+    let inside = |n: usize| if n == 0 { "objects".to_owned() } else { format!("objects.{n}") };
+    let seen = |(n, store)| (store, Path::new(INSIDE).join(inside(n)));
+    Ok(found.into_iter().take(MAX_STORES).enumerate().map(seen).collect())
+}
 
-    fn inside(n: usize) -> PathBuf {
-        Path::new(INSIDE).join(if n == 0 { "objects".to_owned() } else { format!("objects.{n}") })
-    }
-
-    /// `objects/info/alternates` as a turn has it.
-    pub(super) fn seen_inside(&self) -> String {
-        let lines = (0..self.0.len()).map(|n| Self::inside(n).display().to_string() + "\n");
-        lines.collect()
-    }
-
-    /// The same for us.
-    pub(super) fn seen_outside(&self) -> Result<Vec<u8>, GitError> {
-        let mut lines = self.0.iter().map(|store| path_bytes(store)).collect::<Result<Vec<_>, _>>()?;
-        lines.push(Vec::new());
-        Ok(lines.join(&b'\n'))
-    }
+/// A file `objects/info/alternates`.
+pub(super) fn alternates<'a>(stores: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<u8>, GitError> {
+    let mut lines = stores.map(|store| path_bytes(store)).collect::<Result<Vec<_>, _>>()?;
+    lines.push(Vec::new());
+    Ok(lines.join(&b'\n'))
 }
 
 /// Mounts in the order in which they are to be made. Remembers the submodules.
 pub(super) fn list(
     turn: &mut TurnGit,
     checkout: &PeerRepo,
-    stores: &Stores,
+    stores: &[(PathBuf, PathBuf)],
 ) -> Result<Vec<TurnMount>, GitError> {
     let (work, dot_git) = (checkout.work_dir(), checkout.work_dir().join(".git"));
     let linked = checkout.git_dir() != dot_git;
@@ -92,9 +79,8 @@ pub(super) fn list(
     }
     let empty = turn.own("empty");
     files::replace(&empty, b"")?;
-    for (n, store) in stores.0.iter().enumerate() {
-        let inside = Stores::inside(n);
-        mounts.push(TurnMount::read(store, &inside));
+    for (store, inside) in stores {
+        mounts.push(TurnMount::read(store, inside));
         // The stores named in it are mounted by themselves, and are not where it says.
         if matches!(files::lstat(&store.join("info/alternates")), Ok(Some(_))) {
             mounts.push(TurnMount::read(&empty, inside.join("info/alternates")));

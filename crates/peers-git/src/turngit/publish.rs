@@ -136,6 +136,8 @@ impl Accepted {
                 staged.push(clean_bytes(&change.path));
                 continue;
             }
+            // An unmerged entry goes with its other stages; there may be none.
+            drop(file.conflict_remove(path));
             let Some((mode, id)) = change.new else {
                 // Not there is as good.
                 drop(file.remove(path, 0));
