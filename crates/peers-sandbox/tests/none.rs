@@ -12,9 +12,9 @@ fn run(argv: &[&str], limit: Duration) -> Result<peers_sandbox::Ran, ExecError> 
     let exe = std::env::current_exe().unwrap();
     let stub = exe.parent().and_then(Path::parent).unwrap().join("examples/sandbox_stub");
     assert!(stub.is_file(), "build the examples first: {} is missing", stub.display());
-    let (program, args) = argv.split_first().unwrap();
+    let (program, rest) = argv.split_first().unwrap();
     let mut spawn = Spawn::new(StubProgram::at(stub), program, "/");
-    spawn.args = args.iter().map(Into::into).collect();
+    spawn.args = rest.iter().map(Into::into).collect();
     spawn.env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("GIVEN".into(), "yes".into())];
     run_watched(&Wall::none().put_up(spawn, &Access::default()), limit)
 }
