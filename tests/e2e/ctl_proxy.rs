@@ -445,7 +445,9 @@ fn a_hangup_takes_over_bearers_and_the_cap() {
     proxy.signal("-HUP");
     let asked = service.asked;
     std::thread::spawn(move || {
-        asked.into_iter().for_each(|(_, mut s)| s.write_all(ok("{}").as_bytes()).unwrap())
+        for (_, mut stream) in asked {
+            stream.write_all(ok("{}").as_bytes()).unwrap();
+        }
     });
     // Until it has read the policy, requests go through.
     let answers = std::iter::repeat_with(|| Ground::told(ground.ask(BEARER)));
