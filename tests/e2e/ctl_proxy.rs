@@ -445,8 +445,8 @@ fn a_hangup_takes_over_bearers_and_the_cap() {
     proxy.signal("-HUP");
     let asked = service.asked;
     std::thread::spawn(move || {
-        for (_, mut s) in asked {
-            s.write_all(ok("{}").as_bytes()).unwrap();
+        for (_, mut stream) in asked {
+            stream.write_all(ok("{}").as_bytes()).unwrap();
         }
     });
     // Until it has read the policy, requests go through.

@@ -183,10 +183,12 @@ fn refused(error: &StartError) -> CommandError {
                 .hint(format!("`mkdir -m 700 {dir}/peers`, and listen there"))
         }
         StartError::Egress(_)
-        | StartError::Auth(AuthPolicyError::Json(_) | AuthPolicyError::Version(_))
-        | StartError::Auth(AuthPolicyError::Peer { .. } | AuthPolicyError::Service { .. }) => {
-            CommandError::of(exit::INVALID, error).hint("docs/formats/proxies.md describes the file")
-        }
+        | StartError::Auth(
+            AuthPolicyError::Json(_)
+            | AuthPolicyError::Version(_)
+            | AuthPolicyError::Peer { .. }
+            | AuthPolicyError::Service { .. },
+        ) => CommandError::of(exit::INVALID, error).hint("docs/formats/proxies.md describes the file"),
         StartError::Auth(AuthPolicyError::Credential(_))
         | StartError::Roots(_)
         | StartError::Walls { .. } => CommandError::of(exit::ENVIRONMENT, error),

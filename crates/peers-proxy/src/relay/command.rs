@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use super::serve;
+use super::ports::serve;
 
 /// Signals that the command gets in our place.
 const PASSED: [(i32, Signal); 5] =

@@ -1,10 +1,4 @@
-//! The relay inside of a sandbox: ports of its loopback that lead to unix sockets of the host.
-//!
-//! A sandbox has no network but its own loopback, and many clients know proxies only as ports. The relay carries bytes
-//! both ways and reads none of them. [`run`] stands in for the command that it starts: signals go to that, its exit
-//! comes back.
-
-mod command;
+//! Ports that lead to sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,8 +13,6 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::listen::bind_loopback;
-
-pub use command::{RelayError, run};
 
 /// Connections at a time over all ports; more wait.
 const CONNECTIONS: usize = 256;
