@@ -13,7 +13,8 @@
 # Needs bash, git, cargo, node with npm, python3 (3.9 or newer, with pip and venv), and for the
 # namespace `unshare`. Downloads about 1.1 GB once: the agents from npm, the project from PyPI. All
 # of it stays in $PEERS_REAL_CACHE (default ~/.cache/peers-test-real), with the last few runs.
-# $PEERS_REAL_BIN names a program `peers` to take in place of a build.
+# $PEERS_REAL_BIN names a program `peers` to take in place of a build, $PEERS_REAL_SANDBOX the sandbox (bwrap, landlock,
+# none) in place of the best that holds.
 set -euo pipefail
 
 readonly claude_version=2.1.328
@@ -108,6 +109,10 @@ home() {
 {"env": {"HTTPS_PROXY": "$proxy", "HTTP_PROXY": "$proxy", "NO_PROXY": "127.0.0.1,localhost",
          "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1"}}
 JSON
+  if [ -n "${PEERS_REAL_SANDBOX:-}" ]; then
+    mkdir -p "$run/home/.config/peers"
+    printf 'backend: %s\nrequire: 0\n' "$PEERS_REAL_SANDBOX" >"$run/home/.config/peers/sandbox.yaml"
+  fi
   cat >"$run/home/.codex/.env" <<ENV
 HTTPS_PROXY=$proxy
 HTTP_PROXY=$proxy
