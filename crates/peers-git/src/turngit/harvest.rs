@@ -224,8 +224,10 @@ impl TurnGit {
 
     /// Whether an error says nothing about what the turn wrote. The checkout was looked at before.
     fn is_ours(&self, error: &GitError) -> bool {
+        let too_much =
+            |error: &CliError| matches!(error, CliError::TimedOut { .. } | CliError::OutputTooLarge { .. });
         matches!(error, GitError::Io { path, .. } if !path.starts_with(self.git_dir()))
-            || matches!(error, GitError::Cli(error) if !matches!(error, CliError::TimedOut { .. } | CliError::OutputTooLarge { .. }))
+            || matches!(error, GitError::Cli(error) if !too_much(error))
             || matches!(error, GitError::DiskFull { .. } | GitError::Moved { .. } | GitError::Exists { .. })
     }
 }
