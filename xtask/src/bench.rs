@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::ground::{Ground, build, number};
+use crate::ground::{Ground, build, number, wall};
 use crate::{Failure, Outcome};
 
 /// Gates of one tick.
@@ -31,8 +31,12 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     goals.push_str("- {id: reviewed, type: soft, prompt: look, reviewer: other, review_interval: 100000}\n");
     let mut best: Option<(f64, f64)> = None;
     for round in 0..3 {
-        let short = timed(&Ground::new(&dir.join(format!("short{round}")), &peers, files, &goals)?, SHORT)?;
+        let short_ground = Ground::new(&dir.join(format!("short{round}")), &peers, files, &goals)?;
         let long_ground = Ground::new(&dir.join(format!("long{round}")), &peers, files, &goals)?;
+        for ground in [&short_ground, &long_ground] {
+            ground.behind(wall(args))?;
+        }
+        let short = timed(&short_ground, SHORT)?;
         let long = timed(&long_ground, SHORT + ticks)?;
         let slope = ms(long.saturating_sub(short)) / as_f64(ticks);
         let bare = ms(bare(&long_ground, ticks)?) / as_f64(ticks);
@@ -49,8 +53,9 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     if let Some((slope, bare)) = best {
         writeln!(
             out,
-            "tick overhead: {:.1} ms ({ticks} ticks, {GATES} gates `true`, {files} files, fake peer that commits; best of 3)",
-            slope - bare
+            "tick overhead: {:.1} ms ({ticks} ticks, {GATES} gates `true`, {files} files, fake peer that commits, sandbox {}; best of 3)",
+            slope - bare,
+            wall(args)
         )?;
     }
     Ok(Outcome::Ok)

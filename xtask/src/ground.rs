@@ -82,7 +82,15 @@ impl Ground {
         fs::write(ground.repo().join(".peers/config.yaml"), config)?;
         fs::write(ground.repo().join(".peers/goals.yaml"), goals)?;
         ground.accept()?;
+        ground.behind("none")?;
         Ok(ground)
+    }
+
+    /// From here on its agents and gates are behind this wall.
+    pub(crate) fn behind(&self, wall: &str) -> Result<(), Failure> {
+        let dir = self.root.join("home/config/peers");
+        fs::create_dir_all(&dir)?;
+        Ok(fs::write(dir.join("sandbox.yaml"), format!("backend: {wall}\nrequire: 0\n"))?)
     }
 
     /// Accepts goals and configuration as they are. Commands that are new are accepted by the digest that the
@@ -160,6 +168,12 @@ impl Ground {
         let text = fs::read_to_string(self.repo().join(".peers/log/runs.jsonl"))?;
         text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
+}
+
+/// The wall that `--sandbox` names; without it none.
+pub(crate) fn wall(args: &[String]) -> &str {
+    let named = args.windows(2).find(|pair| pair.first().is_some_and(|word| word == "--sandbox"));
+    named.and_then(|pair| pair.last()).map_or("none", String::as_str)
 }
 
 /// `--name value` among `args`, or the default.

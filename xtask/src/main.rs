@@ -53,12 +53,12 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "soak-kill",
-        summary: "Kill `peers run` at random moments and restart it (--runs 20 --kills 10 --ticks 30 --seed 1)",
+        summary: "Kill `peers run` at random moments and restart it (--runs 20 --kills 10 --ticks 30 --seed 1 --sandbox none)",
         run: Run::With(soak::run),
     },
     Command {
         name: "bench",
-        summary: "Measure the overhead of a tick (--ticks 40 --files 200)",
+        summary: "Measure the overhead of a tick (--ticks 40 --files 200 --sandbox none)",
         run: Run::With(bench::run),
     },
     Command {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::ground::{Ground, build, number};
+use crate::ground::{Ground, build, number, wall};
 use crate::{Failure, Outcome};
 
 /// Longest wait before a kill, milliseconds.
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
             20,
             "goals:\n- {id: never, type: hard, cmd: 'test -f never', pass_when: exit_code == 0}\n",
         )?;
+        ground.behind(wall(args))?;
         let mut cut_short = false;
         for _ in 0..kills {
             let left = ticks.saturating_sub(done(&ground));
