@@ -32,6 +32,8 @@ const fn gate(threat: &'static str, script: &'static str, holds: [bool; 3], left
     Row { who: "gate", threat, script, holds, left }
 }
 
+/// Open to root alone: not tried without a wall.
+const ROOT: &str = "without a wall, as far as your user may";
 const BOTH: [bool; 3] = [true, true, false];
 const PLACES: [bool; 3] = [true, false, false];
 
@@ -41,16 +43,16 @@ const ROWS: [Row; 21] = [
     peer("write a file of yours", "echo x >> \"$OUT/key\"", BOTH, ""),
     peer("read the trusted store", "cat \"$STORE/project.json\"", BOTH, ""),
     peer("read another project", "cat \"$OUT/other/secret\"", BOTH, ""),
-    peer("read `/etc/shadow`", "cat /etc/shadow", BOTH, ""),
+    peer("read `/etc/shadow`", "cat /etc/shadow", BOTH, ROOT),
     peer("read the environment of the loop", "cat \"/proc/$LOOP/environ\"", BOTH, ""),
-    peer("signal the loop", "kill -0 \"$LOOP\"", BOTH, ""),
+    peer("signal the loop", "kill -0 \"$LOOP\"", BOTH, "Landlock: before Linux 6.12 it may"),
     peer(
         "see the processes of this machine",
         "[ -d \"/proc/$LOOP\" ]",
         PLACES,
         "Landlock: names and arguments, nothing else",
     ),
-    peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", BOTH, ""),
+    peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", BOTH, ROOT),
     peer(
         "read what the other peer is told",
         "cat .peers/inbox/ben/note",
@@ -166,6 +168,19 @@ fn table() -> String {
     out
 }
 
+/// A tool that this machine lacks, or a kernel that is older than what a row says.
+fn is_out_of_reach(row: &Row, wall: &str) -> bool {
+    let there = |tool: &str| {
+        let found = std::process::Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+        found.is_ok_and(|found| found.status.success())
+    };
+    let lacks = ["bash", "perl"].iter().any(|tool| row.script.starts_with(tool) && !there(tool));
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut parts = release.split(['.', '-']).map(|part| part.trim().parse::<u32>().unwrap_or(0));
+    let old = (parts.next(), parts.next()) < (Some(6), Some(12));
+    lacks || (old && wall == "landlock" && row.threat == "signal the loop")
+}
+
 #[test]
 fn each_wall_holds_what_the_table_says_and_the_table_is_that_of_the_manual() {
     for (at, wall) in WALLS.iter().enumerate() {
@@ -174,6 +189,9 @@ fn each_wall_holds_what_the_table_says_and_the_table_is_that_of_the_manual() {
             continue;
         }
         for row in &ROWS {
+            if *wall == "none" && row.left == ROOT || is_out_of_reach(row, wall) {
+                continue;
+            }
             let done = ground.shell(row.who, wall, row.script);
             let held = done.code != Some(0);
             assert_eq!(held, row.holds[at], "{wall}: {}\n{}{}", row.threat, done.out, done.err);

@@ -17,7 +17,6 @@ use peers_sys::dir::SafeDir;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
 use peers_sys::lock::FileLock;
-use peers_sys::spawn::StubProgram;
 
 /// A file that nobody behind a wall sees.
 const CANARY: &str = "canary";
@@ -55,7 +54,7 @@ impl Scratch {
         (chosen, asked): (Policy, AskedWall),
         config: &Config,
     ) -> Result<SiteSpec, BootError> {
-        let (stub, bin) = ours()?;
+        let (stub, bin) = walls::this_program()?;
         let wall = self.wall(env, &chosen, asked)?.wall;
         let repo = PeerRepo::open(place.work_dir()).ok();
         let own = self.dir.path().join("control.git/objects");
@@ -90,7 +89,7 @@ impl Scratch {
     /// # Errors
     /// A [`Finding`], also where none holds.
     pub(crate) fn wall(&self, env: &Env, chosen: &Policy, asked: AskedWall) -> Result<Found, BootError> {
-        let (stub, bin) = ours()?;
+        let (stub, bin) = walls::this_program()?;
         self.dir.publish_unsynced(CANARY, b"")?;
         let canary = self.dir.path().join(CANARY);
         // A check of a run is put behind the wall of that run.
@@ -122,12 +121,6 @@ impl Scratch {
 
 fn running_exe() -> Result<PathBuf, Finding> {
     peers_sys::env::running_exe().map_err(|error| Finding::plain(exit::BUG, error.to_string()))
-}
-
-/// What becomes a child, and this program under a name at which it can be bound.
-fn ours() -> Result<(StubProgram, PathBuf), Finding> {
-    let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
-    Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?))
 }
 
 impl Drop for Scratch {

@@ -256,7 +256,9 @@ pub enum Confinement {
 }
 
 impl Confinement {
-    pub(crate) fn of(record: Option<&RunRecord>) -> Self {
+    /// As the record of the newest run has it.
+    #[must_use]
+    pub fn of(record: Option<&RunRecord>) -> Self {
         match record {
             None => Self::Unknown,
             Some(record) if record.tier == 0 => Self::Unconfined,

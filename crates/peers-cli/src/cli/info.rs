@@ -12,7 +12,7 @@ use peers_run::boot;
 use peers_run::env::Policy;
 use peers_run::procs::{self, Outlook};
 use peers_store::layout::peers;
-use peers_store::{Area, Disk, accept, store};
+use peers_store::{Area, Disk, accept, runs, store};
 use peers_sys::env::Env;
 use peers_sys::{clock, term};
 use peers_view::{Accounting, Confinement, Info, info_json, info_text, keys, set_by_hand};
@@ -70,6 +70,8 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
     let digest = loaded.changed().is_none().then(|| accept::together(&loaded.digests));
     let state = store::read_state(&mut disk);
     let set = state.map(|state| set_by_hand(&state, clock::now())).unwrap_or_default();
+    // One that cannot be read says nothing, and `peers status` says so.
+    let newest = runs::newest(&mut disk, None).ok().flatten();
     let info = Info {
         target: &term::inline(&place.work_dir().to_string_lossy()),
         config: &loaded.config,
@@ -77,7 +79,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         goals: &loaded.goals,
         warnings: &warnings,
         lock: &cx::lock(&place),
-        confinement: Confinement::Unconfined,
+        confinement: Confinement::of(newest.as_ref()),
         accounting: &accounting(&loaded.config),
         accept_digest: digest.as_deref(),
         set: &set,

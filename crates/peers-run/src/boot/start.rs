@@ -550,10 +550,9 @@ fn unfinished_move(store: &mut Store<FsDisk>, repo: &PeerRepo, place: &Place) ->
 
 /// What becomes a child, and this program under a name at which it can be bound.
 fn ours(options: &RunOptions) -> Result<(StubProgram, PathBuf), Finding> {
-    let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
     match &options.stub {
         Some(path) => Ok((StubProgram::at(path), path.clone())),
-        None => Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?)),
+        None => walls::this_program(),
     }
 }
 

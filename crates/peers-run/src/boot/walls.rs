@@ -30,6 +30,15 @@ pub struct Ours<'a> {
     pub canary: &'a Path,
 }
 
+/// What becomes a child of this program, and this program under a name at which it can be bound.
+///
+/// # Errors
+/// A [`Finding`] if the system cannot tell.
+pub fn this_program() -> Result<(StubProgram, PathBuf), Finding> {
+    let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
+    Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?))
+}
+
 /// The wall, and what a better one lacks on this machine.
 #[derive(Debug, Clone)]
 pub struct Found {
