@@ -78,7 +78,10 @@ impl Suite {
         let lost = |why: String| {
             let tail = ran.tail(3).join(" | ");
             let said = if tail.is_empty() { String::new() } else { format!(" ({tail})") };
-            let hint = format!("let `setup` install what it needs, or {HINT}");
+            let hint = format!(
+                "let `setup` install what it needs, name in `gates.read` of your sandbox.yaml what lies outside of \
+                 the repository, or {HINT}"
+            );
             CouldNot { what: format!("{name}: {why}{said}"), hint: Some(hint) }
         };
         let code = match ran.end {
