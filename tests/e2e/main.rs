@@ -49,6 +49,7 @@ mod ctl_watch;
 mod gates_test;
 mod implement;
 mod modes;
+mod outlets;
 mod plan;
 mod samples;
 mod scenarios;

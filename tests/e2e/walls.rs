@@ -37,7 +37,7 @@ const ROOT: &str = "without a wall, as far as your user may";
 const BOTH: [bool; 3] = [true, true, false];
 const PLACES: [bool; 3] = [true, false, false];
 
-const ROWS: [Row; 21] = [
+const ROWS: [Row; 22] = [
     peer("read a file of yours", "cat \"$OUT/key\"", BOTH, ""),
     peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", BOTH, ""),
     peer("write a file of yours", "echo x >> \"$OUT/key\"", BOTH, ""),
@@ -93,8 +93,14 @@ const ROWS: [Row; 21] = [
     peer(
         "reach a port of this machine",
         "bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT'",
-        [false, false, false],
-        "agents have your network in this version",
+        PLACES,
+        "Landlock: agents have your network",
+    ),
+    peer(
+        "use a network interface, for a raw socket, UDP or DNS",
+        "[ \"$(grep -c : /proc/net/dev)\" -gt 1 ]",
+        PLACES,
+        "Landlock: agents have your network",
     ),
     gate(
         "reach a port of this machine, from a gate",
@@ -122,7 +128,8 @@ struct Ground {
 impl Ground {
     fn new() -> Self {
         let world = World::ready("true");
-        std::fs::remove_file(world.path("home/config/peers/sandbox.yaml")).unwrap();
+        // As for an agent whose login the auth proxy serves.
+        std::fs::write(world.path("home/config/peers/sandbox.yaml"), "peers: {net: proxy}\n").unwrap();
         let out = world.path("outside");
         std::fs::create_dir_all(out.join("other")).unwrap();
         for file in ["key", "other/secret"] {
@@ -178,7 +185,10 @@ fn is_out_of_reach(row: &Row, wall: &str) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut parts = release.split(['.', '-']).map(|part| part.trim().parse::<u32>().unwrap_or(0));
     let old = (parts.next(), parts.next()) < (Some(6), Some(12));
-    lacks || (old && wall == "landlock" && row.threat == "signal the loop")
+    let alone = std::fs::read_to_string("/proc/net/dev").unwrap().lines().count() < 4;
+    lacks
+        || (alone && row.script.contains("/proc/net/dev"))
+        || (old && wall == "landlock" && row.threat == "signal the loop")
 }
 
 #[test]

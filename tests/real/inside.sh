@@ -14,12 +14,11 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 port=$(cat "$run/port")
-sed -i "s/@PORT@/$port/" "$run/home/.claude/settings.json" "$run/home/.codex/.env" "$run/home/.codex/config.toml"
+find "$run/home" "$run/login" -type f -exec sed -i "s/@PORT@/$port/" {} +
 
 # The operator's own environment. Of it the agents get their own names alone.
-export HTTPS_PROXY=http://127.0.0.1:$port HTTP_PROXY=http://127.0.0.1:$port NO_PROXY=127.0.0.1,localhost
-export ANTHROPIC_BASE_URL=http://127.0.0.1:$port/p/claude ANTHROPIC_API_KEY=scripted-key-of-claude
-export OPENAI_API_KEY=scripted-key-of-codex
+# shellcheck source=/dev/null
+. "$run/login"
 export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
 # claude refuses to work unattended as root unless it is told that this is a sandbox.
 export IS_SANDBOX=1

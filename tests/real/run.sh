@@ -14,7 +14,8 @@
 # namespace `unshare`. Downloads about 1.1 GB once: the agents from npm, the project from PyPI. All
 # of it stays in $PEERS_REAL_CACHE (default ~/.cache/peers-test-real), with the last few runs.
 # $PEERS_REAL_BIN names a program `peers` to take in place of a build, $PEERS_REAL_SANDBOX the sandbox (bwrap, landlock,
-# none) in place of the best that holds.
+# none) in place of the best that holds. $PEERS_REAL_LOGIN says where the logins are in the loop: `proxy` (without it), as
+# keys that the auth proxy serves, or `mounted`, in the agents' own settings, which no proxy can serve.
 set -euo pipefail
 
 readonly claude_version=2.1.328
@@ -105,14 +106,28 @@ counts() { grep -E '^(Ran |OK|FAILED)' "$run/suite.txt" | paste -sd ' ' -; }
 home() {
   local proxy=http://127.0.0.1:@PORT@
   mkdir -p "$run/home/.claude" "$run/home/.codex"
-  cat >"$run/home/.claude/settings.json" <<JSON
-{"env": {"HTTPS_PROXY": "$proxy", "HTTP_PROXY": "$proxy", "NO_PROXY": "127.0.0.1,localhost",
-         "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1"}}
-JSON
   if [ -n "${PEERS_REAL_SANDBOX:-}" ]; then
     mkdir -p "$run/home/.config/peers"
     printf 'backend: %s\nrequire: 0\n' "$PEERS_REAL_SANDBOX" >"$run/home/.config/peers/sandbox.yaml"
   fi
+  if [ "${PEERS_REAL_LOGIN:-proxy}" = proxy ]; then
+    printf '{"model": "claude-sonnet-4-5"}\n' >"$run/home/.claude/settings.json"
+    printf 'model = "fake-model"\n' >"$run/home/.codex/config.toml"
+    cat >"$run/login" <<ENV
+export ANTHROPIC_BASE_URL=$proxy/p/claude ANTHROPIC_API_KEY=scripted-key-of-claude
+export OPENAI_BASE_URL=$proxy/p/codex/v1 CODEX_API_KEY=scripted-key-of-codex
+ENV
+    return
+  fi
+  cat >"$run/login" <<ENV
+export HTTPS_PROXY=$proxy HTTP_PROXY=$proxy NO_PROXY=127.0.0.1,localhost
+export ANTHROPIC_BASE_URL=$proxy/p/claude ANTHROPIC_API_KEY=scripted-key-of-claude
+export OPENAI_API_KEY=scripted-key-of-codex
+ENV
+  cat >"$run/home/.claude/settings.json" <<JSON
+{"env": {"HTTPS_PROXY": "$proxy", "HTTP_PROXY": "$proxy", "NO_PROXY": "127.0.0.1,localhost",
+         "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1"}}
+JSON
   cat >"$run/home/.codex/.env" <<ENV
 HTTPS_PROXY=$proxy
 HTTP_PROXY=$proxy
@@ -153,10 +168,11 @@ isolated() {
 peers() {
   mkdir "$run/bin"
   if [ -z "${PEERS_REAL_BIN:-}" ]; then
-    cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli
+    cargo build --quiet --locked --manifest-path "$root/Cargo.toml" -p peers-cli -p peers-ctl
   fi
-  # A copy, so that a build in another terminal changes nothing here.
-  cp "${PEERS_REAL_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/peers}" "$run/bin/peers"
+  # Copies, so that a build in another terminal changes nothing here.
+  local from=${PEERS_REAL_BIN:-${CARGO_TARGET_DIR:-$root/target}/debug/peers}
+  cp "$from" "$(dirname "$from")/peers-ctl" "$run/bin/"
   "$run/bin/peers" --version
 }
 
@@ -177,7 +193,9 @@ loop() {
   local passed=yes
   suite || passed=no
   say "tests: $(counts)"
-  python3 -B "$here/verdict.py" "$run" || passed=no
+  local led=
+  if [ "${PEERS_REAL_LOGIN:-proxy}" = proxy ] && [ "${PEERS_REAL_SANDBOX:-}" != none ]; then led=1; fi
+  PEERS_REAL_LED=$led python3 -B "$here/verdict.py" "$run" || passed=no
   [ $passed = yes ] || fail "the run is not as it should be; everything is in $run"
 }
 

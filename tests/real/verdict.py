@@ -107,6 +107,16 @@ def main():
     outside = [r["path"] for r in requests if r["kind"] == "egress"]
     check("nothing wanted to leave the machine", outside == [], outside)
 
+    # Who had the keys: with a wall, and logins that the auth proxy serves, no agent.
+    records = [json.loads(path.read_text()) for path in (run / "home").glob(".local/state/peers/*/runs/*.json")]
+    credentials = records[-1].get("credentials", {}) if records else {}
+    led = bool(os.environ.get("PEERS_REAL_LED"))
+    if led:
+        check("the auth proxy has the logins of both", credentials == dict.fromkeys(AGENTS, "proxy"), credentials)
+    keys = {(r.get("peer"), r["headers"].get("x-api-key") or r["headers"].get("authorization")) for r in requests
+            if r["kind"] == "reply"}
+    print("        credentials: %s; the model saw %s" % (credentials or "of nobody, without a wall", sorted(map(str, keys))))
+
     # What it left.
     left = leftovers(run)
     check("no process is left", left == [], left)

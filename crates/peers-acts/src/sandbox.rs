@@ -6,8 +6,9 @@ use peers_model::config::PeerSpec;
 use peers_model::request::AskedWall;
 use peers_model::{Backend, exit};
 use peers_place::Place;
-use peers_run::boot::{BootError, Finding, Loaded};
+use peers_run::boot::{BootError, Finding, Loaded, walls};
 use peers_run::env::Policy;
+use peers_run::outlets;
 use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
 use peers_sandbox::ExecError;
 use peers_sys::confine::Files;
@@ -32,6 +33,8 @@ pub enum Who<'a> {
 pub struct Inside {
     backend: Backend,
     spawn: Spawn,
+    notes: Vec<String>,
+    _outlets: std::rc::Rc<Site>,
     _scratch: Scratch,
 }
 
@@ -66,8 +69,23 @@ impl Inside {
         let policy = Policy::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
         let scratch = Scratch::new(place)?;
         let peers = place.open_peers()?;
-        let spec = SiteSpec { peers, ..scratch.site(place, env, (policy, asked), &loaded.config)? };
+        let mut spec = SiteSpec { peers, ..scratch.site(place, env, (policy, asked), &loaded.config)? };
         let backend = spec.wall.backend();
+        let mut notes = Vec::new();
+        if let Who::Peer(peer) = who {
+            let (outlets, more) = outlets::start(outlets::Start {
+                env,
+                policy: &spec.chosen,
+                peers: std::slice::from_ref(peer),
+                backend,
+                run: scratch.run_id(),
+                stub: &spec.stub,
+                program: &walls::this_program()?.1,
+                cache: scratch.dir(),
+            })?;
+            spec.outlets = std::rc::Rc::new(outlets);
+            notes = more.into_iter().filter_map(|notice| notice.text().map(str::to_owned)).collect();
+        }
         let site = std::rc::Rc::new(Site::new(spec));
         let mut argv = vec!["/bin/sh".to_owned()];
         argv.extend(command.iter().flat_map(|command| ["-c".to_owned(), (*command).to_owned()]));
@@ -77,7 +95,13 @@ impl Inside {
             Who::Gate => as_gate(&site, &loaded.config, &argv, Role::Gate).map_err(plain)?,
             Who::SetUp => as_gate(&site, &loaded.config, &argv, Role::SetUp).map_err(plain)?,
         };
-        Ok(Self { backend, spawn, _scratch: scratch })
+        Ok(Self { backend, spawn, notes, _outlets: site, _scratch: scratch })
+    }
+
+    /// What is worth knowing of its ways out.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Which wall it is.

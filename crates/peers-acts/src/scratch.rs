@@ -1,6 +1,7 @@
 //! A private directory of a command outside of a loop, in the cache.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use peers_git::PeerRepo;
 use peers_model::config::Config;
@@ -74,6 +75,7 @@ impl Scratch {
             git: repo.iter().flat_map(|repo| walls::outside_of(place.work_dir(), repo)).collect(),
             objects: objects.collect(),
             turn: TurnMounts::default(),
+            outlets: Rc::default(),
             packages: walls::packages(&wall, config, &self.cache)?,
             wall,
             operator: env.clone(),

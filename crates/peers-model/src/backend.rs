@@ -36,6 +36,12 @@ impl Backend {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 
+    /// Whether a child may have a network of its own.
+    #[must_use]
+    pub fn has_own_network(self) -> bool {
+        self == Self::Bwrap
+    }
+
     /// How much it holds: 0 nothing, 1 writes outside, 2 a place of its own.
     #[must_use]
     pub fn tier(self) -> u8 {

@@ -322,6 +322,7 @@ pub enum ErrorKind {
     DiskFull,
     Io,
     Git,
+    Sandbox,
     Internal,
 }
 
@@ -341,9 +342,13 @@ impl StopReason {
             Self::ParkedBlocked | Self::ParkedProof | Self::Checkpoint => "paused",
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => "peer",
             Self::GoalMutation(_) | Self::Tamper(_) => "integrity",
-            Self::Error(ErrorKind::DiskFull | ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
-                "error"
-            }
+            Self::Error(
+                ErrorKind::DiskFull
+                | ErrorKind::Io
+                | ErrorKind::Git
+                | ErrorKind::Sandbox
+                | ErrorKind::Internal,
+            ) => "error",
             Self::LockHeld => "unchanged",
         }
     }
@@ -364,6 +369,7 @@ impl StopReason {
             Self::PeerUnavailable(_) | Self::AllPeersDegraded => exit::PEER,
             Self::GoalMutation(_) | Self::Tamper(_) => exit::REFUSED,
             Self::Interrupted(signal) => exit::signalled(*signal),
+            Self::Error(ErrorKind::Sandbox) => exit::ENVIRONMENT,
             Self::Error(_) => exit::BUG,
             Self::LockHeld => exit::CONFLICT,
         }
@@ -397,6 +403,7 @@ impl fmt::Display for StopReason {
             Self::Error(ErrorKind::DiskFull) => f.write_str("error:disk-full"),
             Self::Error(ErrorKind::Io) => f.write_str("error:io"),
             Self::Error(ErrorKind::Git) => f.write_str("error:git"),
+            Self::Error(ErrorKind::Sandbox) => f.write_str("error:sandbox"),
             Self::Error(ErrorKind::Internal) => f.write_str("error:internal"),
             Self::LockHeld => f.write_str("lock-held"),
         }
@@ -443,6 +450,7 @@ impl FromStr for StopReason {
             ("error", Some("disk-full")) => Self::Error(ErrorKind::DiskFull),
             ("error", Some("io")) => Self::Error(ErrorKind::Io),
             ("error", Some("git")) => Self::Error(ErrorKind::Git),
+            ("error", Some("sandbox")) => Self::Error(ErrorKind::Sandbox),
             ("error", Some("internal")) => Self::Error(ErrorKind::Internal),
             _ => return Err(bad()),
         })
@@ -498,7 +506,8 @@ mod tests {
             .map(StopReason::Tamper),
         );
         all.extend(
-            [ErrorKind::DiskFull, ErrorKind::Io, ErrorKind::Git, ErrorKind::Internal].map(StopReason::Error),
+            [ErrorKind::DiskFull, ErrorKind::Io, ErrorKind::Git, ErrorKind::Sandbox, ErrorKind::Internal]
+                .map(StopReason::Error),
         );
         for reason in all {
             let text = reason.to_string();

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
+use peers_model::PeerName;
 use peers_sys::FileError;
 use peers_sys::confine::{self, Confine, Files, Filter};
 use thiserror::Error;
@@ -68,6 +69,7 @@ pub struct Proxy {
     endpoints: Vec<Endpoint>,
     reload: Box<dyn FnMut()>,
     serve: Box<dyn FnOnce(Shutdown) -> Task>,
+    served: Vec<(PeerName, Vec<String>)>,
     lifetime: Lifetime,
 }
 
@@ -82,6 +84,8 @@ pub(crate) struct Parts {
     pub(crate) serve: Box<dyn FnOnce(Shutdown) -> Task>,
     /// What it reads and writes later on, besides what the system needs.
     pub(crate) files: Files,
+    /// The services that each peer may ask.
+    pub(crate) served: Vec<(PeerName, Vec<String>)>,
     pub(crate) lifetime: Lifetime,
 }
 
@@ -113,10 +117,10 @@ impl Process {
     /// Opens what has to be opened within the runtime, then puts the walls up.
     pub(crate) fn open(self, open: impl FnOnce() -> Result<Parts, StartError>) -> Result<Proxy, StartError> {
         let within = self.runtime.enter();
-        let Parts { endpoints, reload, serve, files, lifetime } = open()?;
+        let Parts { endpoints, reload, serve, files, served, lifetime } = open()?;
         drop(within);
         wall_in(files)?;
-        Ok(Proxy { process: self, endpoints, reload, serve, lifetime })
+        Ok(Proxy { process: self, endpoints, reload, serve, served, lifetime })
     }
 }
 
@@ -127,9 +131,15 @@ impl Proxy {
         &self.endpoints
     }
 
+    /// The services that each peer may ask, as the policy and the credentials are now.
+    #[must_use]
+    pub fn served(&self) -> &[(PeerName, Vec<String>)] {
+        &self.served
+    }
+
     /// Serves until SIGTERM or SIGINT; a second one ends it at once. SIGHUP reads the policy again.
     pub fn run(self) {
-        let Self { process, endpoints: _, mut reload, serve, lifetime } = self;
+        let Self { process, endpoints: _, served: _, mut reload, serve, lifetime } = self;
         let Process { runtime, mut hangup, mut ends, mut again } = process;
         let (closed, close) = oneshot::channel();
         // Kept: a sender that is dropped would look like the end of the input.

@@ -22,6 +22,10 @@ pub const BUILT: [&str; 9] =
 pub const SCRATCH: &str = "scratch";
 /// Where the git directory of a turn is made.
 pub const TURNS: &str = "turns";
+/// Where the tools of peers keep their sessions that hold no login.
+pub const TOOLS: &str = "tools";
+/// Policies and logs of the proxies.
+pub const NET: &str = "net";
 /// Where packages are kept that `setup` fetches.
 pub const PACKAGES: &str = "packages";
 /// The beginning of the name of what a command outside of a loop works in.
@@ -45,7 +49,7 @@ const LISTED: usize = 10_000;
 /// [`FileError`].
 pub fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
     clear_but(cache, |name| {
-        [PRISTINE, GATE_TREE, SCRATCH, TURNS, PACKAGES].contains(&name)
+        [PRISTINE, GATE_TREE, SCRATCH, TURNS, TOOLS, NET, PACKAGES].contains(&name)
             || [ONESHOT, PROOF].iter().any(|prefix| id_of(name, prefix).is_some())
     })
 }

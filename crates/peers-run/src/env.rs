@@ -19,7 +19,7 @@ use peers_sys::env::Env;
 use peers_sys::{reap, term};
 use peers_tools::{CommandPlan, LoginEnv};
 
-pub use policy::{Net, Part, Policy, PolicyError};
+pub use policy::{Allowed, Net, Part, Policy, PolicyError};
 
 /// Name and value, for `peers_sys::spawn`.
 pub type Vars = Vec<(OsString, OsString)>;
@@ -62,6 +62,19 @@ const TOOLCHAIN: [(&str, Option<&str>); 8] = [
     ("PYENV_ROOT", Some(".pyenv")),
     ("NVM_DIR", Some(".nvm")),
     ("npm_config_cache", Some(".npm")),
+];
+
+/// Variables by which programs find whom to trust on the network, such as the authority of a company.
+const TRUST: [&str; 9] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NIX_SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "CARGO_HTTP_CAINFO",
+    "npm_config_cafile",
 ];
 
 /// Of Cargo's home directory, what is no credential.
@@ -112,6 +125,8 @@ pub struct Host {
     left_out: Vec<(PathBuf, PathBuf)>,
     home: Option<PathBuf>,
     toolchain: Vec<(&'static str, PathBuf)>,
+    /// Files and directories that are trusted on the network.
+    trust: Vec<(&'static str, PathBuf)>,
     /// Where packages are kept for checkouts of ours.
     packages: Option<PathBuf>,
 }
@@ -196,6 +211,8 @@ impl Host {
                 toolchain.push((name, dir));
             }
         }
+        let trust = TRUST.iter().filter_map(|name| Some((*name, operator.absolute(name)?)));
+        let trust = trust.filter(|(_, path)| !path.starts_with(repo)).collect();
         Self {
             operator: operator.clone(),
             repo: repo.to_owned(),
@@ -203,6 +220,7 @@ impl Host {
             left_out,
             home,
             toolchain,
+            trust,
             packages: None,
         }
     }
@@ -279,6 +297,14 @@ impl Host {
                 _ => out.push(dir.clone()),
             }
         }
+        for (_, path) in &self.trust {
+            // What every child sees anyway.
+            if !["/etc/ssl", "/etc/pki", "/usr"].iter().any(|dir| path.starts_with(dir))
+                && !out.contains(path)
+            {
+                out.push(path.clone());
+            }
+        }
         // Cargo looks upwards from where it works, too.
         let above = self
             .home
@@ -337,7 +363,7 @@ impl Host {
         for (name, value) in [("TERM", "dumb"), ("TMPDIR", "/tmp"), ("CI", "1"), ("NO_COLOR", "1")] {
             set.put(name, value);
         }
-        for (name, dir) in &self.toolchain {
+        for (name, dir) in self.toolchain.iter().chain(&self.trust) {
             set.put(name, dir);
         }
     }
@@ -371,6 +397,8 @@ pub struct PeerIdentity<'a> {
     pub project: &'a ProjectId,
     /// The variables of its tool's own login.
     pub login: LoginEnv,
+    /// It is led to its model by a proxy and gets of them only what says how it works.
+    pub led: bool,
 }
 
 /// The environment of a peer that is not confined: with its operator's home, and its own tool's
@@ -386,7 +414,9 @@ pub fn of_peer(
     let mut set = Builder::default();
     host.chosen(&mut set, &chosen.peers.env);
     for (name, value) in host.operator.vars() {
-        if name.to_str().is_some_and(|name| peer.login.passes(name) && !never_passes(name)) {
+        let passes =
+            |name: &str| peer.login.passes(name) && !never_passes(name) && !(peer.led && leads(name));
+        if name.to_str().is_some_and(passes) {
             set.put(name, value);
         }
     }
@@ -410,6 +440,26 @@ pub fn of_peer(
         set.put(format!("GIT_{who}_EMAIL"), &email);
     }
     set.vars()
+}
+
+/// Whether a variable of a tool's login holds a secret, or leads to another place than the proxy.
+fn leads(name: &str) -> bool {
+    const PARTS: [&str; 13] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "URL",
+        "HEADERS",
+        "DIR",
+        "HOME",
+        "SOCKET",
+        "FILE",
+        "DESCRIPTOR",
+        "CERT",
+        "USE",
+    ];
+    name.split('_').any(|part| PARTS.contains(&part))
 }
 
 /// What a gate is about.

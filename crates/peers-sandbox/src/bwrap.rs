@@ -11,8 +11,8 @@ use peers_sys::spawn::{Spawn, Within};
 
 use crate::access::{Access, Network, RESOLVING, SETTINGS, SYSTEM};
 
-/// Our program, in there.
-pub(crate) const STUB: &str = "/run/peers/bin/peers";
+/// Our program, behind a wall that has a file system of its own.
+pub const STUB: &str = "/run/peers/bin/peers";
 
 /// The system's directories that are there, with where those lead that are links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

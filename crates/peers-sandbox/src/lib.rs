@@ -12,6 +12,7 @@ mod wall;
 mod watched;
 
 pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_programs};
+pub use bwrap::STUB as PROGRAM;
 pub use peers_model::Backend;
 pub use port::{ExecError, OUTPUT_CAP, Output, Ran};
 pub use sidecar::{Sidecar, SidecarEnd, SidecarError, SidecarSpec};

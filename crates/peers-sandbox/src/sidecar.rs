@@ -97,6 +97,7 @@ pub struct SidecarEnd {
 pub struct Sidecar {
     scratch: PathBuf,
     identity: ProcIdentity,
+    told: String,
     state: Arc<State>,
     keeper: Option<JoinHandle<()>>,
     stdin: Option<ChildStdin>,
@@ -112,7 +113,7 @@ struct State {
 enum Event {
     Started(Box<ProcIdentity>, Option<ChildStdin>),
     NotStarted(SpawnError),
-    Ready,
+    Ready(String),
     Ended(SidecarEnd),
 }
 
@@ -141,11 +142,15 @@ impl Sidecar {
         let (identity, stdin) = match told.recv() {
             Ok(Event::Started(identity, stdin)) => (*identity, stdin),
             Ok(Event::NotStarted(error)) => return Err(error.into()),
-            Ok(Event::Ready | Event::Ended(_)) | Err(_) => return Err(late(spec)),
+            Ok(Event::Ready(_) | Event::Ended(_)) | Err(_) => return Err(late(spec)),
         };
-        let sidecar = Self { scratch: scratch.clone(), identity, state, keeper: Some(keeper), stdin };
+        let (scratch, keeper) = (scratch.clone(), Some(keeper));
+        let mut sidecar = Self { scratch, identity, told: String::new(), state, keeper, stdin };
         match told.recv_timeout(*patience) {
-            Ok(Event::Ready) => Ok(sidecar),
+            Ok(Event::Ready(line)) => {
+                sidecar.told = line;
+                Ok(sidecar)
+            }
             Ok(Event::Ended(end)) => Err(SidecarError::Died { program: program.clone(), end }),
             Ok(Event::Started(..) | Event::NotStarted(_)) | Err(_) => Err(late(spec)),
         }
@@ -161,6 +166,12 @@ impl Sidecar {
     #[must_use]
     pub fn scratch(&self) -> &Path {
         &self.scratch
+    }
+
+    /// The line by which it said that it is ready.
+    #[must_use]
+    pub fn told(&self) -> &str {
+        &self.told
     }
 
     /// The process, for the record of the run.
@@ -268,9 +279,10 @@ fn listen(stdout: impl Read, tell: &Sender<Event>) {
     let mut stdout = BufReader::new(stdout);
     let mut line = Vec::new();
     let read = stdout.by_ref().take(LINE).read_until(b'\n', &mut line);
-    if read.is_ok() && line.starts_with(READY.as_bytes()) && line.ends_with(b"\n") {
+    let ready = line.starts_with(READY.as_bytes()) && line.ends_with(b"\n");
+    if let (true, Ok(_), Ok(line)) = (ready, read, String::from_utf8(line)) {
         // The starter may have given up.
-        let _heard = tell.send(Event::Ready);
+        let _heard = tell.send(Event::Ready(line));
     }
     // An error is its end as well.
     let _ended = std::io::copy(&mut stdout, &mut std::io::sink());

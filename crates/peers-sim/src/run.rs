@@ -169,6 +169,7 @@ fn run_record(id: &peers_model::RunId, digests: &Digests) -> RunRecord {
         version: "sim".into(),
         sandbox: "sim".into(),
         tier: 0,
+        credentials: std::collections::BTreeMap::new(),
         digests: digests.clone(),
         branch: None,
         workdir: String::new(),

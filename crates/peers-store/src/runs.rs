@@ -1,6 +1,9 @@
 //! Run records: one file for each `peers run`, made at boot, finished at exit.
 
 use peers_core::budget::GivenUsd;
+use std::collections::BTreeMap;
+
+use peers_model::PeerName;
 use peers_model::outcome::StopReason;
 use peers_model::record::{Digests, ExitProof};
 use peers_model::{CommitId, RunId, RunRequest, Timestamp, limits};
@@ -27,6 +30,10 @@ pub struct RunRecord {
     pub version: String,
     pub sandbox: String,
     pub tier: u8,
+    /// How each peer comes to its model: by the auth proxy (`proxy`), or by a login that it has itself (`mounted`).
+    /// Empty without a wall.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<PeerName, String>,
     pub digests: Digests,
     pub branch: Option<String>,
     pub workdir: String,

@@ -137,6 +137,7 @@ fn run(id: &str, iteration: u64) -> RunRecord {
         version: "0".into(),
         sandbox: "none".into(),
         tier: 0,
+        credentials: std::collections::BTreeMap::new(),
         digests: Digests::default(),
         branch: None,
         workdir: "/w".into(),

@@ -29,11 +29,13 @@ pub mod tool;
 
 mod argv;
 mod echo;
+mod lead;
 mod ledger;
 
 pub use classify::{Classified, Facts, HitTime, classify};
 pub use cost::{CostFrom, Meter, cost};
 pub use event::{Failure, FailureKind, Retry, Stream, Terminal, ToolEvent, ToolReport, Usage, UsageDelta};
+pub use lead::{Own, SettingsFile, Wanted, Way};
 pub use model::other_model;
 pub use omens::{Omen, Omens};
 pub use patterns::{HitClass, PatternError, PatternHit, PatternScanner, Patterns};

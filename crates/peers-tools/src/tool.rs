@@ -6,6 +6,7 @@ use peers_model::config::Permissions;
 use thiserror::Error;
 
 use crate::event::{Stream, ToolEvent, ToolReport};
+use crate::lead::{Own, SettingsFile, Wanted, Way};
 
 /// Stands for the prompt's text in an argument.
 pub const PROMPT: &str = "{PROMPT}";
@@ -138,6 +139,8 @@ pub struct CommandPlan {
     pub env_from: Vec<(String, String)>,
     /// Texts that must not appear in any log.
     pub redactions: Vec<String>,
+    /// Files to write before the start into the directory of [`Way::state`]: name and text.
+    pub state: Vec<(&'static str, String)>,
     /// The text to write to [`Ask::prompt_file`] (mode 0600) before the start.
     pub spill: Option<String>,
     /// What the operator should know.
@@ -306,6 +309,20 @@ pub trait Tool: Sync {
     fn state_for(&self, _argv: &[String]) -> &'static [StatePlace] {
         self.state()
     }
+
+    /// Where the operator keeps its settings.
+    fn settings(&self) -> Option<SettingsFile> {
+        None
+    }
+
+    /// The services by any of which a proxy can serve it, the preferred one first. Empty: it needs its own login, since
+    /// that leads elsewhere, or nobody here knows how to lead it.
+    fn services(&self, _spec: &ToolSpec, _own: Own<'_>) -> Vec<Wanted> {
+        Vec::new()
+    }
+
+    /// Changes the command of one of [`Tool::services`] so that it asks the proxy.
+    fn lead(&self, _plan: &mut CommandPlan, _way: Way<'_>, _own: Own<'_>) {}
 
     /// The model that the command line of `spec` asks for: an argument of it, else the field `model`.
     /// `None`: it leaves the choice to the tool, or nobody here knows how to read it.

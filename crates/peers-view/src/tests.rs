@@ -346,6 +346,7 @@ fn run_record(id: &RunId) -> RunRecord {
         version: "0.1.0".into(),
         sandbox: "none".into(),
         tier: 0,
+        credentials: std::collections::BTreeMap::new(),
         digests: Digests::default(),
         branch: Some("main".into()),
         workdir: "/home/ann/repo".into(),

@@ -87,6 +87,9 @@ fn inside(args: &WhoArgs, command: Option<&str>, cx: &Cx) -> Result<(String, Ins
         }
     };
     let inside = Inside::new(&place, &cx.env, &loaded, (who, args.wall.asked()), command)?;
+    for note in inside.notes() {
+        cx.out.talk(&format!("note: {note}"));
+    }
     Ok((told, inside))
 }
 

@@ -514,3 +514,14 @@ pub enum Notice {
     /// Something that need not be wrong.
     Note(String),
 }
+
+impl Notice {
+    /// What it says, where it is nothing but a text.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Warning(text) | Self::Note(text) => Some(text),
+            _ => None,
+        }
+    }
+}

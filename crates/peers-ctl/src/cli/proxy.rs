@@ -160,9 +160,17 @@ fn sockets(
 fn tell(proxy: &Proxy, ctl: &Ctl) -> Result<(), CommandError> {
     let listen: Vec<String> = proxy.endpoints().iter().map(|at| term::inline(&at.to_string())).collect();
     if ctl.json {
-        return ctl.document("proxy", &json!({ "listen": listen }), &[]);
+        let served = proxy.served().iter();
+        let served: Vec<_> =
+            served.map(|(peer, services)| json!({ "peer": peer, "services": services })).collect();
+        return ctl.document("proxy", &json!({ "listen": listen, "served": served }), &[]);
     }
-    ctl.out.line(&format!("ready: {}", listen.join(", ")))
+    let mut line = format!("ready: {}", listen.join(", "));
+    for (peer, services) in proxy.served() {
+        let services = if services.is_empty() { "nothing".to_owned() } else { services.join(", ") };
+        line.extend(["; ", peer.as_str(), ": ", &services]);
+    }
+    ctl.out.line(&line)
 }
 
 fn refused(error: &StartError) -> CommandError {

@@ -8,7 +8,7 @@ use peers_sys::confine::Files;
 use peers_sys::env::Env;
 use peers_sys::{AppendLog, SafeDir, clock};
 
-use super::options::{Limits, Options};
+use super::options::{Limits, Options, Peer};
 use super::policy::{Credentials, Policy, hosts};
 use super::server::Server;
 use super::upstream::system_tls;
@@ -44,6 +44,8 @@ pub fn open(start: Start) -> Result<Proxy, StartError> {
     let mut credentials = Credentials::new(env);
     let peers = policy.peers(&listen, &mut credentials)?;
     let hosts = hosts(&policy, &peers)?;
+    let names = |peer: &Peer| peer.services.iter().map(|service| service.name.clone()).collect();
+    let offers = peers.iter().map(|peer| (peer.name.clone(), names(peer))).collect();
     let tls = system_tls()?;
     let log_dir = SafeDir::open_root(parent(&log)).map_err(StartError::Log)?;
     let mut written =
@@ -81,6 +83,7 @@ pub fn open(start: Start) -> Result<Proxy, StartError> {
             reload: Box::new(reload),
             serve: Box::new(|shutdown| Box::pin(server.run(shutdown))),
             files,
+            served: offers,
             lifetime,
         })
     })

@@ -69,6 +69,8 @@ struct PeerEntry {
     name: PeerName,
     bearer: String,
     services: Vec<String>,
+    #[serde(default)]
+    first_of: bool,
 }
 
 #[derive(Deserialize)]
@@ -98,6 +100,8 @@ struct Allowed {
     name: PeerName,
     bearer: Bearer,
     services: Vec<String>,
+    /// It gets the first of them that there is a credential for, or none.
+    first_of: bool,
 }
 
 struct Offered {
@@ -146,7 +150,7 @@ impl Policy {
         let usual: Vec<Offered> = usual.map(Offered::usual).collect();
         offered.extend(usual);
         let mut allowed: Vec<Allowed> = Vec::new();
-        for PeerEntry { name, bearer, services } in peers {
+        for PeerEntry { name, bearer, services, first_of } in peers {
             let bad = |why: String| PolicyError::Peer { name: name.to_string(), why };
             if allowed.iter().any(|other| other.name == name) {
                 return Err(bad("stands there twice".to_owned()));
@@ -156,7 +160,7 @@ impl Policy {
                 return Err(bad(format!("there is no service `{unknown}`, only {}", known.join(", "))));
             }
             let bearer = Bearer::new(bearer.into()).map_err(|weak| bad(weak.to_string()))?;
-            allowed.push(Allowed { name, bearer, services });
+            allowed.push(Allowed { name, bearer, services, first_of });
         }
         Ok(Self { token_cap, peers: allowed, services: offered })
     }
@@ -177,9 +181,18 @@ impl Policy {
                 let why = "has a socket and is not in the policy".to_owned();
                 return Err(PolicyError::Peer { name: name.to_string(), why });
             };
-            let offered = self.services.iter().filter(|one| allowed.services.contains(&one.name));
-            let services =
-                offered.map(|one| one.service(credentials)).collect::<Result<_, NoCredential>>()?;
+            let named = |name: &String| self.services.iter().find(|one| one.name == *name);
+            let mut services = Vec::new();
+            for offered in allowed.services.iter().filter_map(named) {
+                match offered.service(credentials) {
+                    Ok(service) => services.push(service),
+                    Err(NoCredential::Missing { .. }) if allowed.first_of => continue,
+                    Err(error) => return Err(error.into()),
+                }
+                if allowed.first_of {
+                    break;
+                }
+            }
             let (name, listen, bearer) = (name.clone(), at.clone(), allowed.bearer.clone());
             peers.push(Peer { name, listen, bearer, services });
         }
@@ -331,6 +344,23 @@ mod tests {
         assert!(hosts.decide("api.anthropic.com", 443).is_err());
         let again = policy.peers(&listen, &mut credentials).unwrap();
         assert!(Arc::ptr_eq(&peers[0].services[0].credential, &again[0].services[0].credential));
+    }
+
+    #[test]
+    fn of_several_services_a_peer_may_get_the_first_that_there_is_a_credential_for() {
+        let served = |vars: &[(&str, &str)], services: &str| {
+            let peer = peer(services).replacen('{', "{\"first_of\":true,", 1);
+            let policy = parsed(&peer, "").unwrap();
+            let none = ("HOME", "/nonexistent");
+            let env = Env::from_pairs(vars.iter().copied().chain([none]));
+            let listen = [(PeerName::new("claude").unwrap(), Endpoint::Loopback(0))];
+            let peers = policy.peers(&listen, &mut Credentials::new(env)).unwrap();
+            peers[0].services.iter().map(|service| service.name.clone()).collect::<Vec<_>>()
+        };
+        let keys = [("ANTHROPIC_API_KEY", "k"), ("CODEX_API_KEY", "k")];
+        assert_eq!(served(&keys, "\"chatgpt\",\"openai\",\"anthropic\""), ["openai"]);
+        assert_eq!(served(&keys, "\"anthropic\",\"openai\""), ["anthropic"]);
+        assert_eq!(served(&[], "\"anthropic\""), [""; 0]);
     }
 
     #[test]

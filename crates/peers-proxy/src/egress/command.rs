@@ -51,6 +51,7 @@ pub fn open(start: Start) -> Result<Proxy, StartError> {
             reload: Box::new(reload),
             serve: Box::new(|shutdown| Box::pin(server.run(shutdown))),
             files,
+            served: Vec::new(),
             lifetime,
         })
     })

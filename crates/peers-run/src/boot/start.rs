@@ -1,6 +1,7 @@
 //! The start itself.
 
 use peers_model::request::Worktree;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -44,6 +45,7 @@ use crate::gitrepo::{self, GitRepo, GitRepoParts, Turns, open_control, substrate
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
 use crate::measure::Measurer;
+use crate::outlets;
 use crate::ports::{Clock as _, Guard as _, Observer, Sweep, World};
 use crate::primer::Making;
 use crate::procs::{self, Book, OpenBook, RealProcs, Site, SiteSpec, TurnMounts};
@@ -332,7 +334,7 @@ impl Ground {
         let last = store.state().run.as_ref().map(|run| run.id.clone());
         let last = records.iter().find(|record| Some(&record.run_id) == last.as_ref());
         let own_branch = own_branch.or_else(|| went_on(last?, &place, branch.as_deref()));
-        let record = RunRecord {
+        let mut record = RunRecord {
             v: 1,
             run_id: run_id.clone(),
             argv: options.argv.clone(),
@@ -340,6 +342,7 @@ impl Ground {
             version: env!("CARGO_PKG_VERSION").into(),
             sandbox: wall.name().into(),
             tier: wall.tier(),
+            credentials: BTreeMap::new(),
             digests: loaded.digests.clone(),
             branch: branch.clone(),
             workdir: place.work_dir().to_string_lossy().into_owned(),
@@ -391,6 +394,20 @@ impl Ground {
         let mut primers = FsDisk::new(store_dir.try_clone()?, Some(peers_dir.try_clone()?));
         // What a turn that was cut short committed is not known yet.
         let is_known = control.facts().has(&making.head);
+        let (outlets, hints) = outlets::start(outlets::Start {
+            env,
+            policy: &chosen,
+            peers: &loaded.config.peers,
+            backend: wall,
+            run: &run_id,
+            stub: &stub,
+            program: &bin,
+            cache: &checkouts,
+        })?;
+        record.credentials = match wall {
+            Backend::None => BTreeMap::new(),
+            _ => outlets.credentials(&loaded.config.peers),
+        };
         let mounts = TurnMounts::default();
         // What a turn left in its own git directory outlives a crash, and another wall.
         let turns = checkouts.create_subdir(cache::TURNS)?;
@@ -414,6 +431,7 @@ impl Ground {
             packages: packages(&walls.wall, &loaded.config, &checkouts)?,
             turn: Rc::clone(&mounts),
             wall: walls.wall,
+            outlets: Rc::new(outlets),
             setup_pause: options.setup_pause,
         }));
         let homes = ToolHomes::look(site.tool_settings());
@@ -450,8 +468,9 @@ impl Ground {
         let warnings =
             better.into_iter().chain(waits).chain(mirror).chain(dirty).chain(strays).chain(untagged);
         let warnings = warnings.chain(gates).chain(submodules);
-        for warning in warnings.chain(mended.iter().cloned()) {
-            observer.notice(&Notice::Warning(warning), store.state(), SysClock.now());
+        let warnings = warnings.chain(mended.iter().cloned()).map(Notice::Warning);
+        for notice in warnings.chain(hints) {
+            observer.notice(&notice, store.state(), SysClock.now());
         }
         let mut guard = FsGuard::new(peers_dir.try_clone()?, store_dir.try_clone()?)
             .with_homes(homes)

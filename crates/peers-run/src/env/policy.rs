@@ -32,8 +32,7 @@ pub struct Policy {
 }
 
 /// What the operator decides of peers, or of gates.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
     /// Names of variables that are passed on; to gates as far as `goals.env` asks for them.
     pub env: Vec<String>,
@@ -43,7 +42,34 @@ pub struct Part {
     pub write: Vec<PathBuf>,
     /// What is reached; absent: what is usual.
     pub net: Option<Net>,
+    /// Hosts that the egress proxy leads to. Of peers alone.
+    pub allow: Vec<Allowed>,
+    /// Ports of this machine that are reached at the same port of the own network. Of peers alone.
+    pub local_ports: Vec<u16>,
 }
+
+/// Hosts that may be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// The host, or the domain.
+    pub host: String,
+    /// All hosts below it, and not it.
+    pub below: bool,
+    /// The port.
+    pub port: u16,
+}
+
+/// Hosts by one word: where packages of a language come from.
+const PRESETS: [(&str, &[&str]); 4] = [
+    ("rust", &["index.crates.io", "static.crates.io", "crates.io"]),
+    ("python", &["pypi.org", "files.pythonhosted.org"]),
+    ("node", &["registry.npmjs.org"]),
+    ("go", &["proxy.golang.org", "sum.golang.org"]),
+];
+/// Hosts and ports that may be listed.
+const LISTED: usize = 64;
+/// Where TLS is.
+const TLS: u16 = 443;
 
 /// A network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -51,6 +77,8 @@ pub struct Part {
 pub enum Net {
     /// Nobody but the programs of one child.
     None,
+    /// The services of models, and listed hosts.
+    Proxy,
     /// What this machine reaches.
     Host,
 }
@@ -69,7 +97,7 @@ pub enum PolicyError {
     },
     /// It has other keys, or is no YAML.
     #[error(
-        "{0}; it may say `backend`, `require`, `seccomp`, and of `peers` and `gates` each `env`, `read`, `write`, `net`"
+        "{0}; it may say `backend`, `require`, `seccomp`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, and of `peers` `allow`, `local_ports`"
     )]
     Syntax(Box<YamlError>),
     /// A name that makes no sense or is never passed.
@@ -102,8 +130,19 @@ struct PolicyFile {
     backend: Option<String>,
     require: Option<u8>,
     seccomp: Seccomp,
-    peers: Part,
-    gates: Part,
+    peers: PartFile,
+    gates: PartFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PartFile {
+    env: Vec<String>,
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    net: Option<Net>,
+    allow: Vec<String>,
+    local_ports: Vec<u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -183,6 +222,36 @@ impl Policy {
             }
         }
         let PolicyFile { require, seccomp, peers, gates, .. } = file;
+        if gates.net == Some(Net::Proxy) || !gates.allow.is_empty() || !gates.local_ports.is_empty() {
+            return Err(value(
+                "gates",
+                "gates have `net: none` or `net: host`; `allow` and `local_ports` are for peers",
+            ));
+        }
+        if peers.allow.len() > LISTED || peers.local_ports.len() > LISTED {
+            return Err(value("peers", "`allow` and `local_ports` have at most 64 entries each"));
+        }
+        if peers.local_ports.contains(&0) {
+            return Err(value("peers.local_ports", "0 is no port"));
+        }
+        let bad = |entry: &String| {
+            let entry = peers_sys::term::line(entry, 80);
+            value(
+                "peers.allow",
+                &format!(
+                    "`{entry}` is not a host, as `api.example.com`, `*.example.com`, `example.com:8443`, or one of rust, python, node, go"
+                ),
+            )
+        };
+        let mut allow = Vec::new();
+        for entry in &peers.allow {
+            allow.extend(allowed(entry).ok_or_else(|| bad(entry))?);
+        }
+        let part = |part: PartFile, allow| {
+            let PartFile { env, read, write, net, allow: _, local_ports } = part;
+            Part { env, read, write, net, allow, local_ports }
+        };
+        let (peers, gates) = (part(peers, allow), part(gates, Vec::new()));
         Ok(Self { backend, require, strict: seccomp == Seccomp::Strict, peers, gates })
     }
 
@@ -192,6 +261,25 @@ impl Policy {
         let listed = self.gates.env.iter().any(|listed| listed == name);
         refusal(name, listed).or((!listed).then_some("which `gates.env` does not list"))
     }
+}
+
+/// The hosts that an entry of `allow` names. What the egress proxy thinks of them it says itself.
+fn allowed(entry: &str) -> Option<Vec<Allowed>> {
+    let entry = entry.trim().to_ascii_lowercase();
+    if let Some((_, hosts)) = PRESETS.iter().find(|(word, _)| *word == entry) {
+        let tls = |host: &&str| Allowed { host: (*host).to_owned(), below: false, port: TLS };
+        return Some(hosts.iter().map(tls).collect());
+    }
+    let (host, port) = match entry.split_once(':') {
+        Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
+        None => (entry.as_str(), TLS),
+    };
+    let (host, below) = host.strip_prefix("*.").map_or((host, false), |host| (host, true));
+    let label = |label: &str| {
+        (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let named = host.contains('.') && host.len() <= 253 && host.split('.').all(label);
+    named.then(|| vec![Allowed { host: host.to_owned(), below, port }])
 }
 
 fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
@@ -237,6 +325,11 @@ mod tests {
             ("require: 3\n", "`require`: it is 0"),
             ("peers: {net: wide}\n", "it may say `backend`"),
             ("image: x\n", "it may say `backend`"),
+            ("gates: {net: proxy}\n", "gates have `net: none` or"),
+            ("gates: {allow: [rust]}\n", "are for peers"),
+            ("peers: {allow: ['http://a.example']}\n", "is not a host"),
+            ("peers: {allow: ['*']}\n", "is not a host"),
+            ("peers: {local_ports: [0]}\n", "is no port"),
             ("gates: {read: [tools]}\n", "`gates.read`: `tools` is not an absolute path"),
             ("peers: {write: [/]}\n", "`peers.write`: `/` is not an absolute path below"),
             ("peers: {env: [LD_PRELOAD]}\n", "never passed"),
@@ -246,6 +339,22 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(word), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn hosts_are_listed_one_by_one_by_domain_or_by_a_word() {
+        let text =
+            "peers: {net: proxy, allow: [go, API.Example.com, '*.example.org:8443'], local_ports: [5432]}\n";
+        let peers = Policy::parse(Path::new("/c/sandbox.yaml"), text).unwrap().peers;
+        let hosts: Vec<String> = peers
+            .allow
+            .iter()
+            .map(|one| format!("{}{}:{}", if one.below { "below " } else { "" }, one.host, one.port))
+            .collect();
+        let due =
+            ["proxy.golang.org:443", "sum.golang.org:443", "api.example.com:443", "below example.org:8443"];
+        assert_eq!(hosts, due);
+        assert_eq!((peers.net, peers.local_ports), (Some(Net::Proxy), vec![5432]));
     }
 
     #[test]

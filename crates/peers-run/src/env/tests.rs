@@ -23,7 +23,7 @@ fn run() -> RunId {
 fn peer(host: &Host, chosen: &Policy, plan: &CommandPlan) -> BTreeMap<String, String> {
     let (name, project) = (PeerName::new("claude").unwrap(), ProjectId::new("fedcba9876543210").unwrap());
     let login = LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] };
-    let identity = PeerIdentity { name: &name, project: &project, login };
+    let identity = PeerIdentity { name: &name, project: &project, login, led: false };
     text(of_peer(host, chosen, turn(&run()), identity, plan))
 }
 
@@ -88,6 +88,32 @@ fn nothing_of_the_operators_environment_reaches_a_child_unless_it_is_listed() {
         let leaked: Vec<_> = env.iter().filter(|(_, value)| *value == "sentinel").collect();
         assert!(leaked.is_empty(), "{leaked:?}");
     }
+}
+
+#[test]
+fn a_peer_that_is_led_gets_what_says_how_its_tool_works_and_no_login() {
+    for name in ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"]
+    {
+        assert!(leads(name), "{name}");
+    }
+    for name in ["ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CLAUDE_CODE_USE_BEDROCK"] {
+        assert!(leads(name), "{name}");
+    }
+    for name in ["ANTHROPIC_MODEL", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "IS_SANDBOX", "CLAUDE_CODE_EFFORT_LEVEL"]
+    {
+        assert!(!leads(name), "{name}");
+    }
+}
+
+#[test]
+fn authorities_are_passed_on_that_lie_outside_of_the_repository() {
+    let inside = format!("{REPO}/ca.pem");
+    let host =
+        host(&[("SSL_CERT_FILE", "/srv/own.pem"), ("PIP_CERT", &inside), ("CURL_CA_BUNDLE", "ca.pem")]);
+    let env = gate(&host, &Policy::default(), &[]);
+    assert_eq!(env.get("SSL_CERT_FILE").map(String::as_str), Some("/srv/own.pem"));
+    assert!(!env.contains_key("PIP_CERT") && !env.contains_key("CURL_CA_BUNDLE"));
+    assert!(host.places().contains(&PathBuf::from("/srv/own.pem")));
 }
 
 #[test]

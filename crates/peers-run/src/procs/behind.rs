@@ -9,16 +9,18 @@ use std::rc::Rc;
 
 use peers_model::TickNo;
 use peers_model::config::{Config, PeerSpec};
-use peers_sandbox::{Access, Backend, Network, place_of_program};
+use peers_sandbox::{Access, Backend, Mount, Network, PROGRAM, place_of_program};
 use peers_store::layout;
 use peers_sys::error::chain;
 use peers_sys::spawn::{Spawn, resolve_program};
 use peers_sys::{FileError, SafeDir};
 use peers_tools::{Ask, CommandPlan, adapter};
 
-use super::launch::{self, tool_spec};
+use super::launch;
 use super::{Book, Site, gates};
 use crate::env::{Net, Part};
+use crate::outlets::{self, Outlet};
+use crate::tool_spec::tool_spec;
 
 /// Where temporary files go, below a private home.
 pub(super) const TMP: &str = "tmp";
@@ -104,7 +106,15 @@ impl Site {
             access.read.extend(self.spec.git.iter().cloned());
             access.kept.push(self.spec.repo.join(".git"));
         }
-        let state = self.state_of(peer);
+        let outlet = self.spec.outlets.of(&peer.name);
+        let led = outlet.as_ref().and_then(|outlet| outlet.led.as_ref());
+        let state = match led {
+            Some(led) => {
+                access.write.push(led.state.clone());
+                Vec::new()
+            }
+            None => self.state_of(peer),
+        };
         access.write.extend(state.iter().map(|(_, at)| at.clone()));
         self.keep_peers(&mut access);
         if let Some(peers) = &self.spec.peers {
@@ -114,6 +124,10 @@ impl Site {
         // What tools that refuse to work as root without a sandbox look at.
         set(&mut spawn.env, "IS_SANDBOX", "1");
         access.network = if part.net == Some(Net::None) { Network::None } else { Network::Host };
+        if let Some(outlet) = outlet.filter(|outlet| outlet.sockets.is_some()) {
+            access.network = Network::None;
+            spawn = through(spawn, &outlet, &mut access);
+        }
         if self.spec.wall.backend() == Backend::Landlock {
             let home = self.private_home(&format!("peer-{}", peer.name), &state)?;
             set(&mut spawn.env, "HOME", home.path());
@@ -168,13 +182,33 @@ impl Site {
         }
         access.network = match (part.net, role) {
             (Some(Net::Host), _) | (None, Role::SetUp) => Network::Host,
-            (Some(Net::None), _) | (None, Role::Gate) => Network::None,
+            // A gate is never led to a proxy; the file that says so is refused.
+            (Some(Net::None | Net::Proxy), _) | (None, Role::Gate) => Network::None,
         };
         if self.spec.wall.backend() == Backend::Landlock {
             access.scratch = Some(home.join(TMP));
         }
         self.spec.wall.put_up(spawn, &access)
     }
+}
+
+/// The child as the child of a relay that leads ports of its own network to the sockets of the proxies.
+fn through(mut spawn: Spawn, outlet: &Outlet, access: &mut Access) -> Spawn {
+    let bound =
+        |outside: &Path, inside: PathBuf| Mount { outside: outside.to_owned(), inside, writable: false };
+    access.mounts.extend(outlet.sockets.iter().map(|dir| bound(dir, outlets::INSIDE.into())));
+    access.mounts.extend(outlet.locals.iter().map(|(port, at)| bound(at, outlets::local(*port))));
+    let mut args: Vec<OsString> = vec!["relay".into()];
+    for (port, socket) in outlet.maps() {
+        let mut map = OsString::from(format!("{port}="));
+        map.push(socket);
+        args.extend(["--map".into(), map]);
+    }
+    args.push("--".into());
+    args.push(std::mem::replace(&mut spawn.program, PROGRAM.into()));
+    args.append(&mut spawn.args);
+    spawn.args = args;
+    spawn
 }
 
 /// A command that a peer runs, in its surroundings and behind its wall.
@@ -185,6 +219,7 @@ pub fn as_peer(site: &Site, peer: &PeerSpec, argv: Vec<String>) -> Result<Spawn,
     let spec = tool_spec(peer);
     let ask = Ask { prompt: String::new(), prompt_file: Some(String::new()) };
     let plan = adapter(&spec.kind).plan(&spec, &ask).map_err(|error| error.to_string())?;
+    let plan = launch::led(site, peer, plan).map_err(|error| chain(&error))?;
     let plan = CommandPlan { argv, stdin: None, spill: None, bridge: None, ..plan };
     launch::spawn(site, (peer, None), TickNo(0), &plan).map_err(|error| chain(&error))
 }

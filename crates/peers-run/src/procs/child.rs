@@ -5,6 +5,7 @@
 //! ended, and only then is the child itself reaped, so that its group id is never somebody else's.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use peers_core::machine::{Ceiling, Event, RunPeer};
@@ -25,7 +26,7 @@ use peers_tools::{
     CostFrom, ExitKind, Facts, FailureKind, Stream, ToolKind, ToolReport, classify, cost, opens_at,
     other_model,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::ending::{Ending, Exit, Woken, doze};
 use super::launch::{self, Launch, LaunchError};
@@ -35,6 +36,7 @@ use super::progress::Progress;
 use super::streams::Streams;
 use super::transcript::Transcripts;
 use super::{Book, Events, Site};
+use crate::outlets::Metered;
 
 /// A peer may overrun the run's time budget by this much, so that it can still hand over.
 const RUNTIME_GRACE: Duration = Duration::from_mins(1);
@@ -47,6 +49,9 @@ const SWEEP_STOPPING: Duration = Duration::from_millis(1500);
 const TIDY: Duration = Duration::from_secs(2);
 /// The live copy may be behind by this much at the end.
 const TEE_WAIT: Duration = Duration::from_secs(2);
+
+/// Why a turn was cut short whose way out ended.
+const LOST: &str = "ended in its middle: a proxy of the sandbox ended (sandbox-lost), and is started anew";
 
 /// One turn of a peer, to be run.
 pub(super) struct Turn {
@@ -79,8 +84,13 @@ impl Turn {
             Ok(launched) => launched,
             Err(error) => return not_launched(&error, from),
         };
-        let sessions =
-            (launched.tool.kind() == ToolKind::Claude).then(|| Transcripts::before(&site.host)).flatten();
+        let state = launched.state.clone();
+        let sessions = (launched.tool.kind() == ToolKind::Claude)
+            .then(|| Transcripts::before(&site.host, state))
+            .flatten();
+        let lost = site.spec.outlets.lost();
+        let helpers = site.spec.outlets.pids();
+        let _helpers: Vec<Known> = helpers.into_iter().map(|pid| site.kin.know(pid)).collect();
         let mut child = match launched.spawn.start() {
             Ok(child) => child,
             Err(error) => {
@@ -107,6 +117,8 @@ impl Turn {
             exit: Exit::Unseen,
             cleared: Cleared::default(),
             stopping: false,
+            lost,
+            is_lost: false,
             kill_at: None,
             tidy_at: from.plus(TIDY),
             sessions,
@@ -131,6 +143,14 @@ impl Turn {
     }
 }
 
+/// Waits until somebody tells, for ever where nobody can.
+async fn heard_of(by: Option<&Notify>) {
+    match by {
+        Some(by) => by.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn spawned(launch: &RunPeer, child: &Child) -> PeerSpawned {
     let identity = child.identity();
     PeerSpawned {
@@ -152,6 +172,10 @@ struct Supervised<'a> {
     cleared: Cleared,
     /// The loop is on its way out.
     stopping: bool,
+    /// Told when the sandbox loses a way out.
+    lost: Option<Arc<Notify>>,
+    /// It did.
+    is_lost: bool,
     /// When a graceful stop turns into a kill.
     kill_at: Option<Mono>,
     /// When adopted processes are looked after again.
@@ -178,6 +202,7 @@ impl Supervised<'_> {
             let deadline = self.kill_at.map_or(deadline, |at| at.min(deadline));
             let deadline = self.sessions.as_ref().map_or(deadline, |_| self.sessions_at.min(deadline));
             let heard = Rc::clone(&self.streams.heard);
+            let lost = self.lost.clone().filter(|_| !self.is_lost);
             // All arms can be dropped at any await: none holds anything back.
             tokio::select! {
                 biased;
@@ -187,6 +212,10 @@ impl Supervised<'_> {
                 },
                 () = ending.look(), if self.exit == Exit::Unseen => self.look_for_exit(),
                 () = heard.notified() => {}
+                () = heard_of(lost.as_deref()) => {
+                    self.is_lost = true;
+                    self.watch.on(self.now(), WatchIn::Stop(StopHow::Now));
+                }
                 woken = doze(deadline) => self.wake(woken),
             }
             self.hear();
@@ -332,7 +361,7 @@ impl Supervised<'_> {
     }
 
     fn sum_up(&mut self, launched: &Launch, outcome: WatchOutcome, from: Mono) -> PeerExit {
-        let Self { turn, child, streams, exit, cleared, session_signs, .. } = self;
+        let Self { turn, child, streams, exit, cleared, session_signs, is_lost, .. } = self;
         let raw = exit.raw();
         let mut output = streams.output.borrow_mut();
         for stream in [Stream::Stdout, Stream::Stderr] {
@@ -366,6 +395,10 @@ impl Supervised<'_> {
         let said =
             said.or_else(|| matched.as_ref().map(|matched| matched.snippet.clone())).unwrap_or_default();
         let (usage, at_least) = self::usage(launched, &report, &output, &turn.book);
+        let metered = turn.site.spec.outlets.used(&turn.launch.peer);
+        let (usage, at_least) = metered.map_or((usage, at_least), |metered| {
+            self::metered((usage, at_least), &metered, launched, &turn.book)
+        });
         let well = verdict.exit == ExitClass::Ok && verdict.api == ApiClass::None;
         let tails = if well { (200, 400) } else { (400, 800) };
         turn.keep(&output);
@@ -391,6 +424,7 @@ impl Supervised<'_> {
                 .cut_short(outcome.end, &output)
                 .into_iter()
                 .chain(remarks(launched, &report))
+                .chain(is_lost.then(|| LOST.to_owned()))
                 .collect(),
             stdout_tail: tail(&output.capture(Stream::Stdout).last(tails.0 * 8), tails.0),
             stderr_tail: match &stub {
@@ -502,6 +536,21 @@ fn usage(launched: &Launch, report: &ToolReport, output: &Output, book: &Book) -
     let some = usage.tokens.is_some() || usage.usd.is_some();
     let bound = from == CostFrom::AtLeast || !report.usage_known || (told.is_none() && usd.is_some());
     (usage, some && bound)
+}
+
+/// The same with what the auth proxy saw: nothing that was seen is less for what the tool says.
+fn metered((told, at_least): (Usage, bool), seen: &Metered, launched: &Launch, book: &Book) -> (Usage, bool) {
+    let tokens = seen.values().fold(Tokens::default(), |sum, usage| sum + usage.total);
+    let price = |(model, usage): (&String, &peers_tools::Usage)| {
+        let model = Some(model.as_str()).filter(|model| !model.is_empty()).or(launched.asked.as_deref())?;
+        book.prices.price(model, usage)
+    };
+    // A model without a price makes the sum a lower bound.
+    let prices: Vec<Option<Usd>> = seen.iter().map(price).collect();
+    let usd = prices.iter().copied().flatten().reduce(|sum, usd| sum + usd);
+    let usage = believed(Usage { tokens: told.tokens.max(Some(tokens)), usd: told.usd.max(usd) });
+    let whole = prices.iter().all(Option::is_some) || told.usd.is_some();
+    (usage, at_least && !(whole && usage.tokens == Some(tokens)))
 }
 
 /// What of these figures a turn can have used.

@@ -7,17 +7,19 @@ use std::rc::Rc;
 
 use peers_core::machine::RunPeer;
 use peers_model::TickNo;
-use peers_model::config::{PeerSpec, Price, PromptMode as Configured};
+use peers_model::config::{PeerSpec, Price};
 use peers_model::outcome::ErrorKind;
 use peers_sys::FileError;
 use peers_sys::redact::Rules;
 use peers_sys::spawn::{Spawn, SpawnError, Stdin, resolve_program};
 use peers_sys::term;
-use peers_tools::{Ask, CommandPlan, PlanError, PlanWarning, PromptMode, Tool, ToolKind, ToolSpec, adapter};
+use peers_tools::{Ask, CommandPlan, PlanError, PlanWarning, Tool, ToolKind, adapter};
 use thiserror::Error;
 
 use super::{Book, Site};
 use crate::env::{self, PeerIdentity, Turn};
+use crate::outlets::{Lost, Outlet};
+use crate::tool_spec::tool_spec;
 
 /// A peer that can be started.
 pub(super) struct Launch {
@@ -28,6 +30,8 @@ pub(super) struct Launch {
     pub(super) argv: Vec<String>,
     /// The model that its command line asks for.
     pub(super) asked: Option<String>,
+    /// The directory in which its tool keeps its sessions, where that is not the operator's.
+    pub(super) state: Option<PathBuf>,
     /// What must not reach a log.
     pub(super) rules: Rules,
     /// Gone when this is dropped.
@@ -46,6 +50,9 @@ pub(super) enum LaunchError {
     /// Its program is not there, or cannot be run.
     #[error(transparent)]
     Program(#[from] SpawnError),
+    /// The sandbox has no ways out any more.
+    #[error(transparent)]
+    Lost(#[from] Lost),
     /// A file of ours could not be written, which is not the peer's fault.
     #[error("prepare the start of a peer")]
     Scratch(#[from] FileError),
@@ -57,6 +64,7 @@ impl LaunchError {
         match self {
             Self::Scratch(error) if error.is_disk_full() => Some(ErrorKind::DiskFull),
             Self::Scratch(_) => Some(ErrorKind::Io),
+            Self::Lost(_) => Some(ErrorKind::Sandbox),
             Self::Unknown(_) | Self::Plan(_) | Self::Program(_) => None,
         }
     }
@@ -65,7 +73,7 @@ impl LaunchError {
     pub(super) fn exit_code(&self) -> u8 {
         match self {
             Self::Program(error) => error.exit_code(),
-            Self::Unknown(_) | Self::Plan(_) | Self::Scratch(_) => 126,
+            Self::Unknown(_) | Self::Plan(_) | Self::Scratch(_) | Self::Lost(_) => 126,
         }
     }
 }
@@ -166,7 +174,9 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     let tool = adapter(&spec.kind);
     let name = format!("prompt-{}-{}-{}.txt", site.spec.run_id, ask.tick, peer.name);
     let place = scratch.path().join(&name).into_os_string().into_string().ok();
+    site.spec.outlets.see_to()?;
     let plan = tool.plan(&spec, &Ask { prompt: ask.prompt.clone(), prompt_file: place })?;
+    let plan = led(site, peer, plan)?;
     for warning in &plan.warnings {
         tracing::debug!(peer = %peer.name, %warning, "command of a peer");
     }
@@ -183,7 +193,17 @@ pub(super) fn launch(site: &Rc<Site>, book: &Book, ask: &RunPeer) -> Result<Laun
     let rules = rules(site, &plan);
     let asked = tool.model_asked(&spec);
     let CommandPlan { argv, stdin, .. } = plan;
-    Ok(Launch { spawn, stdin, tool, argv, asked, rules, _prompt: prompt })
+    let outlet = site.spec.outlets.of(&peer.name);
+    let state = outlet.and_then(|outlet| outlet.led).map(|led| led.state);
+    Ok(Launch { spawn, stdin, tool, argv, asked, state, rules, _prompt: prompt })
+}
+
+/// The plan as it is behind the wall: where a proxy has the login, the tool is led to it.
+pub(super) fn led(site: &Site, peer: &PeerSpec, mut plan: CommandPlan) -> Result<CommandPlan, FileError> {
+    if let Some(led) = site.spec.outlets.of(&peer.name).and_then(|outlet| outlet.led) {
+        led.lead(adapter(&tool_spec(peer).kind), &mut plan)?;
+    }
+    Ok(plan)
 }
 
 /// The program of a plan, in the environment of its peer.
@@ -198,16 +218,27 @@ pub(super) fn spawn(
     let config = format!("gitconfig-{}", peer.name);
     scratch.publish_unsynced(&config, &env::peer_git_config(&peer.name, &site.spec.repo))?;
     let turn = Turn { run: &site.spec.run_id, tick, git_config: &scratch.path().join(config) };
-    let who =
-        PeerIdentity { name: &peer.name, project: &site.spec.project, login: tool.login_env_for(&peer.argv) };
-    let vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, plan);
+    let outlet = site.spec.outlets.of(&peer.name);
+    let who = PeerIdentity {
+        name: &peer.name,
+        project: &site.spec.project,
+        login: tool.login_env_for(&peer.argv),
+        led: outlet.as_ref().is_some_and(|outlet| outlet.led.is_some()),
+    };
+    let mut vars = env::of_peer(&site.host, &site.spec.chosen, turn, who, plan);
+    let through = outlet.is_some_and(|outlet| outlet.sockets.is_some());
+    if through {
+        vars.extend(Outlet::vars().into_iter().map(|(name, value)| (name.into(), value.into())));
+    }
     let empty = || PlanError::EmptyArgv { tool: peer.tool_name().to_owned() };
     let (program, args) = plan.argv.split_first().ok_or_else(empty)?;
     let repo = PathBuf::from(&site.spec.repo);
-    let mut spawn = if let Some(bridge) = &plan.bridge {
-        // Without this only the bridge would know that there is nothing to start.
+    if through || plan.bridge.is_some() {
+        // Without this only the relay or the bridge would know that there is nothing to start.
         let path = vars.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         resolve_program(OsStr::new(program), path, &repo)?;
+    }
+    let mut spawn = if let Some(bridge) = &plan.bridge {
         let mut spawn = Spawn::new(site.spec.stub.clone(), &site.spec.program, repo);
         spawn.args = bridge.iter().chain(&plan.argv).map(Into::into).collect();
         spawn
@@ -228,25 +259,6 @@ fn rules(site: &Site, plan: &CommandPlan) -> Rules {
         return site.rules.clone();
     }
     Rules::new(site.secrets.iter().map(String::as_str).chain(more))
-}
-
-/// What an adapter needs to know of a peer.
-#[must_use]
-pub fn tool_spec(peer: &PeerSpec) -> ToolSpec {
-    let lower = |value: &Option<String>| value.as_ref().map(|v| v.trim().to_ascii_lowercase());
-    ToolSpec {
-        kind: ToolKind::from_name(peer.tool_name()),
-        argv: peer.argv.clone(),
-        prompt_mode: match peer.prompt_mode {
-            Configured::Stdin => PromptMode::Stdin,
-            Configured::File => PromptMode::File,
-            Configured::ArgvSubstitute => PromptMode::ArgvSubstitute,
-        },
-        model: peer.model.as_ref().map(|m| m.trim().to_owned()),
-        reasoning: lower(&peer.reasoning),
-        provider: lower(&peer.provider),
-        permissions: peer.permissions.unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]

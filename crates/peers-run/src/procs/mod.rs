@@ -59,12 +59,13 @@ use thiserror::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+pub use crate::tool_spec::tool_spec;
 pub use behind::{Role, as_gate, as_peer};
 pub use capture::Capture;
 pub use gates::{Cancel, Home, WALL, behind, run_gates, surroundings};
 pub use hooks::HookNews;
 pub use launch::ALWAYS_HOLDS;
-pub use launch::{Outlook, outlook, required_env, tool_spec};
+pub use launch::{Outlook, outlook, required_env};
 pub use mode_dir::{Files, ModeFiles};
 pub use probe::{Said, ask, program};
 pub use progress::{Live, LiveGates, LiveHook, LivePeer, Progress};
@@ -73,6 +74,7 @@ pub use verify::{Extra, ExtraResult, run_extra};
 
 use crate::env::{Host, Policy};
 use crate::hooks::HookEvent;
+use crate::outlets::Outlets;
 use crate::ports::{GateJob, Procs};
 use command::Company;
 use kept::{Kept, Stood};
@@ -115,6 +117,8 @@ pub struct SiteSpec {
     pub verdicts: Verdicts,
     /// The wall that they are behind.
     pub wall: Wall,
+    /// The ways out of it.
+    pub outlets: Rc<Outlets>,
     /// Directories of git that lie outside of the work tree.
     pub git: Vec<PathBuf>,
     /// What is mounted for the turn that is about to begin: the git directory that was made for it.

@@ -15,9 +15,9 @@ use peers_tools::{ExitKind, Meter, Stream, adapter};
 
 use super::Book;
 use super::child::believed;
-use super::launch::tool_spec;
 use super::leftover::number;
 use super::streams::SUFFIXES;
+use crate::tool_spec::tool_spec;
 
 /// Bytes of a stream that are decoded at once.
 const PIECE: usize = 64 * 1024;

@@ -31,10 +31,10 @@ pub(super) struct Transcripts {
 }
 
 impl Transcripts {
-    /// What is there before a turn.
-    pub(super) fn before(host: &Host) -> Option<Self> {
+    /// What is there before a turn. `state`: the tool's directory, where it is not the operator's.
+    pub(super) fn before(host: &Host, state: Option<PathBuf>) -> Option<Self> {
         let own = host.operator("CLAUDE_CONFIG_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
-        let base = own.or_else(|| host.home().map(|home| home.join(".claude")))?.join("projects");
+        let base = state.or(own).or_else(|| host.home().map(|home| home.join(".claude")))?.join("projects");
         let places = names_of(host.repo())?.into_iter().map(|name| base.join(name)).collect();
         let mut transcripts = Self { places, older: BTreeSet::new(), seen: BTreeMap::new() };
         transcripts.older = transcripts.list().into_keys().collect();
@@ -98,7 +98,7 @@ mod tests {
     fn transcripts(home: &Path) -> Transcripts {
         let env = Env::from_pairs([("HOME", home.as_os_str().to_owned())]);
         let host = Host::with(&env, Path::new("/home/op/my.work"), &|p| Some(p.to_owned()));
-        Transcripts::before(&host).unwrap()
+        Transcripts::before(&host, None).unwrap()
     }
 
     #[test]

@@ -90,6 +90,7 @@ impl Stage {
     pub(crate) fn site(&self) -> Rc<Site> {
         let repo = self.at("repo").canonicalize().unwrap();
         Rc::new(Site::new(SiteSpec {
+            outlets: Rc::default(),
             run_id: self.run.clone(),
             project: ProjectId::new("fedcba9876543210").unwrap(),
             peers: Some(SafeDir::open_root(repo.join(".peers")).unwrap()),

@@ -1,9 +1,29 @@
 //! Command line of Claude Code.
 
 use crate::argv::{asked, check, deliver, has_option, insert, insert_position, option_values};
+use crate::lead::{Own, SettingsFile, Wanted, Way, is_safe, members};
 use crate::tool::{
     Ask, CommandPlan, Decoder, LoginEnv, PlanError, PlanWarning, StatePlace, Tool, ToolKind, ToolSpec,
 };
+
+/// Variables and settings with which it asks another service than the Messages API, or another way of logging in.
+const ELSEWHERE: [&str; 5] = [
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_UNIX_SOCKET",
+];
+/// Settings that say how it works and name no program, no place and no secret.
+const TAKEN: [&str; 7] = [
+    "model",
+    "effortLevel",
+    "alwaysThinkingEnabled",
+    "outputStyle",
+    "language",
+    "includeCoAuthoredBy",
+    "attribution",
+];
 
 /// The adapter for Claude Code.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +86,51 @@ impl Tool for Claude {
         LoginEnv { names: &["IS_SANDBOX"], prefixes: &["ANTHROPIC_", "CLAUDE_"] }
     }
 
+    fn settings(&self) -> Option<SettingsFile> {
+        Some(SettingsFile { name: "settings.json", variable: "CLAUDE_CONFIG_DIR", below: ".claude" })
+    }
+
+    fn services(&self, spec: &ToolSpec, own: Own<'_>) -> Vec<Wanted> {
+        if spec.provider.as_deref() == Some("openrouter") {
+            return vec![Wanted::usual("openrouter")];
+        }
+        let settings = members(own.settings.unwrap_or_default(), &["apiKeyHelper", "env"]);
+        let env = settings.get("env").and_then(serde_json::Value::as_object);
+        let leads = |name: &String| {
+            let name = name.as_str();
+            name.starts_with("ANTHROPIC_") && !name.ends_with("_MODEL")
+                || ELSEWHERE.contains(&name)
+                || name.ends_with("_PROXY")
+        };
+        let by_settings =
+            settings.get("apiKeyHelper").is_some() || env.is_some_and(|env| env.keys().any(leads));
+        if by_settings || ELSEWHERE.iter().any(|name| (own.var)(name).is_some()) {
+            return Vec::new();
+        }
+        let url = (own.var)("ANTHROPIC_BASE_URL");
+        if url.as_deref().is_some_and(|url| !is_safe(url)) {
+            return Vec::new();
+        }
+        vec![Wanted { service: "anthropic", url }]
+    }
+
+    fn lead(&self, plan: &mut CommandPlan, way: Way<'_>, own: Own<'_>) {
+        let Way { service, proxy, bearer, state } = way;
+        let below = if service == "openrouter" { "/api" } else { "" };
+        plan.env_from.clear();
+        plan.env_add = [
+            ("ANTHROPIC_BASE_URL", format!("{proxy}/{service}{below}")),
+            ("ANTHROPIC_AUTH_TOKEN", bearer.to_owned()),
+            ("CLAUDE_CONFIG_DIR", state.to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        plan.redactions.push(bearer.to_owned());
+        plan.state = vec![("settings.json", members(own.settings.unwrap_or_default(), &TAKEN).to_string())];
+    }
+
     fn model_asked(&self, spec: &ToolSpec) -> Option<String> {
         asked(spec, &["--model"], None)
     }
@@ -97,6 +162,54 @@ mod tests {
 
     fn ask() -> Ask {
         Ask { prompt: "do it".to_owned(), prompt_file: Some("/scratch/p.txt".to_owned()) }
+    }
+
+    fn services(vars: &[&str], settings: &str) -> Vec<Wanted> {
+        let vars: Vec<(String, String)> = vars
+            .iter()
+            .filter_map(|var| var.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let var = |name: &str| vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        Claude.services(&spec("claude", PromptMode::Stdin), Own { var: &var, settings: Some(settings) })
+    }
+
+    #[test]
+    fn the_proxy_serves_it_unless_its_settings_lead_elsewhere() {
+        assert_eq!(services(&[], "{}"), [Wanted::usual("anthropic")]);
+        let own = services(
+            &["ANTHROPIC_BASE_URL=https://gate.example/a"],
+            r#"{"model": "opus", "env": {"X": "1"}}"#,
+        );
+        assert_eq!(own[0].url.as_deref(), Some("https://gate.example/a"));
+        for (vars, settings) in [
+            (&["CLAUDE_CODE_USE_BEDROCK=1"][..], "{}"),
+            (&["ANTHROPIC_BASE_URL=http://gate.example"], "{}"),
+            (&[], r#"{"apiKeyHelper": "/bin/key"}"#),
+            (&[], r#"{"env": {"ANTHROPIC_BASE_URL": "https://gate.example"}}"#),
+            (&[], r#"{"env": {"HTTPS_PROXY": "http://127.0.0.1:1"}}"#),
+        ] {
+            assert_eq!(services(vars, settings), [], "{vars:?} {settings}");
+        }
+    }
+
+    #[test]
+    fn led_to_the_proxy_it_has_a_bearer_a_place_of_its_own_and_the_settings_that_matter() {
+        let mut plan = Claude.plan(&spec("claude -p", PromptMode::Stdin), &ask()).expect("plan");
+        let way = Way { service: "anthropic", proxy: "http://127.0.0.1:8080", bearer: "b-1", state: "/s" };
+        let settings = r#"{"model": "opus", "hooks": {"Stop": []}, "env": {"A_KEY": "k"}}"#;
+        Claude.lead(&mut plan, way, Own { var: &|_| None, settings: Some(settings) });
+        let value =
+            |name: &str| plan.env_add.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        assert_eq!(value("ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:8080/anthropic"));
+        assert_eq!((value("ANTHROPIC_AUTH_TOKEN"), value("CLAUDE_CONFIG_DIR")), (Some("b-1"), Some("/s")));
+        assert_eq!(plan.state, [("settings.json", r#"{"model":"opus"}"#.to_owned())]);
+        assert!(plan.redactions.contains(&"b-1".to_owned()));
+        let mut spec = spec("claude -p", PromptMode::Stdin);
+        spec.provider = Some("openrouter".to_owned());
+        let mut plan = Claude.plan(&spec, &ask()).expect("plan");
+        Claude.lead(&mut plan, Way { service: "openrouter", ..way }, Own { var: &|_| None, settings: None });
+        assert!(plan.env_from.is_empty() && plan.env_add[0].1.ends_with(":8080/openrouter/api"));
     }
 
     #[test]

@@ -303,6 +303,9 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
             vec![step.run(Command::report()).say(" names the tick")]
         }
         StopReason::Error(ErrorKind::DiskFull) => vec![space(facts), Step::of(facts.start())],
+        StopReason::Error(ErrorKind::Sandbox) => {
+            vec![Step::from("run `peers doctor`, which tries the sandbox; "), Step::of(facts.start())]
+        }
         StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
             goes_on(": the journal knows where it stopped; if it repeats, report it")
         }

@@ -17,6 +17,8 @@ use crate::auth::provider::Provider;
 
 /// A variable with a token of a login that is not renewed.
 const LONG_LIVED: &str = "CLAUDE_CODE_OAUTH_TOKEN";
+/// A token for whatever stands behind the operator's own address of the service. Claude takes it before its login.
+const GATEWAY: &str = "ANTHROPIC_AUTH_TOKEN";
 /// The member of a login file of codex that holds a key.
 const KEY_MEMBER: &str = "OPENAI_API_KEY";
 
@@ -76,6 +78,9 @@ impl Credential {
 
 fn find(provider: Provider, env: &Env, oauth: &Oauth) -> Result<Option<Kind>, FileError> {
     let home = env.home();
+    if let Some(token) = env.text(GATEWAY).filter(|_| provider == Provider::Anthropic) {
+        return Ok(Some(Kind::Fixed { scheme: Scheme::Bearer, secret: token.into() }));
+    }
     let below = |variable: &str, dir: &str, name: &str| {
         let dir = env.absolute(variable).or_else(|| home.as_ref().map(|home| home.join(dir)));
         dir.map(|dir| dir.join(name))
@@ -179,6 +184,7 @@ mod tests {
         assert_eq!(find(&[(".claude.json", "{\"projects\":{}}")], &key).unwrap(), "AnthropicLogin long");
         assert_eq!(find(&[(".claude/.credentials.json", "{}")], &key[..1]).unwrap(), "ApiKey key");
         assert!(matches!(find(&[], &[]), Err(NoCredential::Missing { .. })));
+        assert_eq!(find(&both, &[(GATEWAY, "own"), key[0]]).unwrap(), "Bearer own");
     }
 
     #[test]

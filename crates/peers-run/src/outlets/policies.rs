@@ -1,0 +1,148 @@
+//! What the two proxies are told, and what the first one answers.
+
+use std::path::PathBuf;
+
+use peers_model::config::PeerSpec;
+use peers_model::{PeerName, limits};
+use peers_sys::SafeDir;
+use peers_sys::env::Env;
+use peers_tools::{Own, Wanted, adapter};
+use serde_json::{Value, json};
+
+use crate::env::Allowed;
+use crate::tool_spec::tool_spec;
+
+/// A peer that may be served.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) peer: PeerName,
+    pub(super) wanted: Vec<Wanted>,
+    /// What the operator's settings of its tool say.
+    pub(super) settings: Option<String>,
+    /// What it shows the proxy; worth nothing elsewhere.
+    pub(super) bearer: String,
+    /// What its tool has in place of the operator's directory.
+    pub(super) state: PathBuf,
+}
+
+impl Asking {
+    pub(super) fn of(peer: &PeerSpec, env: &Env) -> Self {
+        let (mut wanted, settings) = asked_by(peer, env);
+        let bearer = peers_sys::rand::hex::<32>().unwrap_or_default();
+        if bearer.is_empty() {
+            // Without random bytes nobody could be told from anybody.
+            wanted.clear();
+        }
+        Self { peer: peer.name.clone(), wanted, settings, bearer, state: PathBuf::new() }
+    }
+}
+
+/// A tool's services and settings are looked up with the operator's environment.
+fn asked_by(peer: &PeerSpec, env: &Env) -> (Vec<Wanted>, Option<String>) {
+    let spec = tool_spec(peer);
+    let tool = adapter(&spec.kind);
+    let var = |name: &str| env.text(name).map(str::to_owned);
+    let settings = tool.settings().and_then(|file| {
+        let dir = env.absolute(file.variable).or_else(|| Some(env.home()?.join(file.below)))?;
+        SafeDir::open_shared(dir).ok()?.read_text_opt(file.name, limits::CONFIG).ok()?
+    });
+    (tool.services(&spec, Own { var: &var, settings: settings.as_deref() }), settings)
+}
+
+/// The policy of the auth proxy: each peer gets the first of its services that there is a credential for.
+pub(super) fn auth(asking: &[Asking]) -> String {
+    let wanting = asking.iter().filter(|one| !one.wanted.is_empty());
+    let peers: Vec<Value> = wanting
+        .clone()
+        .map(|one| {
+            let services: Vec<&str> = one.wanted.iter().map(|wanted| wanted.service).collect();
+            json!({"name": one.peer, "bearer": one.bearer, "services": services, "first_of": true})
+        })
+        .collect();
+    let mut services: Vec<Value> = Vec::new();
+    for wanted in wanting.flat_map(|one| &one.wanted) {
+        let known = services.iter().any(|known| known["name"] == wanted.service);
+        if let Some(url) = wanted.url.as_ref().filter(|_| !known) {
+            services.push(json!({"name": wanted.service, "url": url}));
+        }
+    }
+    json!({"v": 1, "peers": peers, "services": services}).to_string()
+}
+
+/// The policy of the egress proxy.
+pub(super) fn egress(allow: &[Allowed]) -> String {
+    let entry = |allowed: &Allowed| {
+        let key = if allowed.below { "suffix" } else { "host" };
+        json!({key: allowed.host, "ports": [allowed.port]})
+    };
+    json!({"v": 1, "allow": allow.iter().map(entry).collect::<Vec<_>>()}).to_string()
+}
+
+/// What the auth proxy serves a peer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Served {
+    pub(super) peer: String,
+    pub(super) service: Option<String>,
+    /// Where it listens, if that is a port.
+    pub(super) port: Option<u16>,
+}
+
+/// Reads the line by which the auth proxy said that it is ready: where it listens, and whom it serves what, in the
+/// same order.
+pub(super) fn served(told: &str) -> Vec<Served> {
+    let mut parts = told.trim_end().split("; ");
+    let listen = parts.next().unwrap_or_default();
+    let listen = listen.strip_prefix("ready: ").unwrap_or_default().split(", ");
+    let port = |at: &str| at.strip_prefix("127.0.0.1:").and_then(|port| port.parse().ok());
+    let served = parts.filter_map(|part| part.split_once(": "));
+    let service = |text: &str| (text != "nothing").then(|| text.to_owned());
+    listen
+        .zip(served)
+        .map(|(at, (peer, of))| Served { peer: peer.to_owned(), service: service(of), port: port(at) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_the_auth_proxy_is_read_in_its_order() {
+        let served = served("ready: 127.0.0.1:4711, unix:/r/1/auth.sock; ann: chatgpt; ben: nothing\n");
+        let of = |peer: &str, service: Option<&str>, port| Served {
+            peer: peer.to_owned(),
+            service: service.map(str::to_owned),
+            port,
+        };
+        assert_eq!(served, [of("ann", Some("chatgpt"), Some(4711)), of("ben", None, None)]);
+    }
+
+    #[test]
+    fn the_policies_name_each_peer_with_its_services_and_each_host_with_its_port() {
+        let asking = |peer: &str, wanted: Vec<Wanted>| Asking {
+            peer: PeerName::new(peer).unwrap(),
+            wanted,
+            settings: None,
+            bearer: format!("bearer of {peer}"),
+            state: PathBuf::new(),
+        };
+        let own = Wanted { service: "openai", url: Some("https://gate.example/v1".to_owned()) };
+        let usual = Wanted { service: "chatgpt", url: None };
+        let policy =
+            auth(&[asking("ann", vec![usual, own.clone()]), asking("ben", vec![own]), asking("cy", vec![])]);
+        let policy: Value = serde_json::from_str(&policy).unwrap();
+        let ann = json!({"name": "ann", "bearer": "bearer of ann", "services": ["chatgpt", "openai"], "first_of": true});
+        assert_eq!((policy["peers"].as_array().unwrap().len(), &policy["peers"][0]), (2, &ann));
+        assert_eq!(policy["services"], json!([{"name": "openai", "url": "https://gate.example/v1"}]));
+        let allowed = |host: &str, below, port| Allowed { host: host.to_owned(), below, port };
+        let policy: Value = serde_json::from_str(&egress(&[
+            allowed("a.example", false, 443),
+            allowed("b.example", true, 8443),
+        ]))
+        .unwrap();
+        assert_eq!(
+            policy["allow"],
+            json!([{"host": "a.example", "ports": [443]}, {"suffix": "b.example", "ports": [8443]}])
+        );
+    }
+}
