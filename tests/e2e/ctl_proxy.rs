@@ -174,7 +174,7 @@ fn an_allowed_tunnel_carries_bytes_and_a_denied_one_says_why_and_both_are_logged
     let (answer, mut denied) = ground.connect("other.example:443");
     let mut body = String::new();
     denied.read_to_string(&mut body).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403 ") && body.contains("`egress_allow`"), "{answer}{body}");
+    assert!(answer.starts_with("HTTP/1.1 403 ") && body.contains("`peers.allow`"), "{answer}{body}");
     // A client that never ends its head keeps nobody out.
     let mut slow = UnixStream::connect(ground.socket("egress.sock")).unwrap();
     slow.write_all(b"CONNECT localhost").unwrap();

@@ -10,6 +10,7 @@ mod crates;
 mod fleet;
 mod ground;
 mod outcome;
+mod proxies;
 mod soak;
 mod stream;
 mod tidy;
@@ -85,6 +86,11 @@ const COMMANDS: &[Command] = &[
         name: "bench-fleet",
         summary: "Measure peers-ctl over many loops (--projects 50 --ticks 20 --many 1000 --many-ticks 500 --rounds 5 --seconds 30)",
         run: Run::With(fleet::run),
+    },
+    Command {
+        name: "bench-proxy",
+        summary: "Measure the proxies of a run: 300 MiB/s, first byte within 50 ms (--requests 1000 --mb 2000 --rounds 100)",
+        run: Run::With(proxies::run),
     },
 ];
 

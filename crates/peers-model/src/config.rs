@@ -107,10 +107,10 @@ keys! {
     }
     gone {
         "graphify_mcp" => "this version has no `graphify_mcp` yet: remove it",
-        "egress_allow" => "this version confines no network access yet, so it has no `egress_allow`: remove it",
+        "egress_allow" => "hosts are listed in your own ~/.config/peers/sandbox.yaml, under `peers.allow`: remove `egress_allow`",
         "research" => "this version has no research workflow yet: remove `research`",
         "notify" => "this version has no `notify` yet: act on the exit code of `peers run`",
-        "sandbox" => "this version has no `sandbox` yet; what children get of the environment stands in your own ~/.config/peers/sandbox.yaml",
+        "sandbox" => "what confines agents and gates stands in your own ~/.config/peers/sandbox.yaml: remove `sandbox`",
         "dirty" => "this version has no `dirty` yet: uncommitted changes are kept and told",
     }
     either ["peers", "tools"]
@@ -408,7 +408,7 @@ keys! {
         paths: Vec<String> as SETUP_GLOBS = Vec::new(),
     }
     gone {
-        "egress" => "this version confines no network access yet, so it has no `egress`: remove it",
+        "egress" => "`setup` has the network of this machine: remove `egress`",
     }
 }
 

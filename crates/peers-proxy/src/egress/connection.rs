@@ -120,7 +120,7 @@ async fn open(shared: &Shared, authority: &str, facts: &mut Facts) -> Result<Ope
             "the {entry} bytes that may be uploaded to `{}` in a run are used up",
             allowed.rule.name()
         );
-        let hint = "the operator can raise `max_up_bytes` of the entry in `egress_allow`";
+        let hint = "the operator can raise `max_up_bytes` of the entry in the policy";
         return Err(Refusal::new(403, Reason::Quota, text, hint));
     }
     let (upstream, addr) = dial(&policy, &host, port).await?;

@@ -90,14 +90,14 @@ impl Denied {
         match self {
             Self::Malformed { .. } => "ask for `CONNECT host:port` with an ASCII host name".to_owned(),
             Self::IpLiteral { .. } => {
-                "connect by host name; for a service on this host, the operator can list its port in `local_ports`"
+                "connect by host name; for a service on this host, the operator can list its port in `peers.local_ports`"
                     .to_owned()
             }
             Self::NotListed { host } => format!(
-                "the operator can add `{host}` to `egress_allow` in the project's config, then run `peers goals accept`"
+                "the operator can add `{host}` to `peers.allow` in their sandbox.yaml, and start the run again"
             ),
             Self::Port { host, port } => format!(
-                "the operator can add port {port} to the entry of `{host}` in `egress_allow`, then run `peers goals accept`"
+                "the operator can add `{host}:{port}` to `peers.allow` in their sandbox.yaml, and start the run again"
             ),
             Self::PrivateAddr { host, addr } => format!(
                 "if this is meant, the operator can add the network of {addr} to `private_ok` of the entry of `{host}`"

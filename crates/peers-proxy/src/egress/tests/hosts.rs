@@ -187,7 +187,7 @@ fn a_denial_says_what_to_do() {
     let policy = Policy::parse(POLICY.as_bytes()).unwrap();
     let denied = policy.decide("pypi.org", 443).unwrap_err();
     assert_eq!(denied.to_string(), "`pypi.org` is not on the allow-list");
-    assert!(denied.hint().contains("add `pypi.org` to `egress_allow`"), "{}", denied.hint());
+    assert!(denied.hint().contains("add `pypi.org` to `peers.allow`"), "{}", denied.hint());
     let denied = policy.decide(&"x".repeat(5000), 443).unwrap_err();
     assert!(denied.to_string().len() < 400);
 }

@@ -50,7 +50,7 @@ async fn every_request_gets_the_answer_and_the_line_that_belong_to_it() {
     let port = world.host.port;
     let connect = |host: &str, port: u16| format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n");
     let table = [
-        (connect("pypi.org", 443), 403, Reason::NotListed, "add `pypi.org` to `egress_allow`"),
+        (connect("pypi.org", 443), 403, Reason::NotListed, "add `pypi.org` to `peers.allow`"),
         (connect("a.example", 22), 403, Reason::Port, "port 22"),
         (connect("127.0.0.1", port), 403, Reason::IpLiteral, "is an IP address"),
         (connect("[::1]", port), 403, Reason::IpLiteral, "is an IP address"),
