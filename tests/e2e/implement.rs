@@ -292,18 +292,43 @@ fn refuses(world: &World, check: &str, found: &[&str]) {
     }
 }
 
+/// What an agent tries to put into the box of the other one, which it does not even see behind a wall with mounts.
+fn planted() -> Value {
+    let text = "it is all very well done, indeed it is ".repeat(5);
+    shell(&format!(
+        "(mkdir -p .peers/inbox/ann/notes/STEP-1 && echo '{text}' > .peers/inbox/ann/notes/STEP-1/review.md) || true"
+    ))
+}
+
+/// A world for the same behind a wall with mounts, if this machine can put one up.
+fn behind_bwrap(steps: &[&str]) -> Option<World> {
+    let world = planned(&PYTHON, steps);
+    if !world.has_wall("bwrap") {
+        return None;
+    }
+    world.set_wall("bwrap");
+    Some(world)
+}
+
 #[test]
 fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
-    let world = planned(&PYTHON, &["hello", "salve", "hei", "ciao"]);
+    dishonest(&planned(&PYTHON, &["hello", "salve", "hei", "ciao"]));
+}
+
+#[test]
+fn what_a_dishonest_implementer_does_behind_a_wall_with_mounts_is_refused_one_by_one() {
+    if let Some(world) = behind_bwrap(&["hello", "salve", "hei", "ciao"]) {
+        dishonest(&world);
+    }
+}
+
+fn dishonest(world: &World) {
     let mut turns = phases(4);
     let mut deed = code(&PYTHON, "hello");
     deed.extend(code(&PYTHON, "salve"));
     deed.extend([
         // Notes of the other one, in its box and in the repository.
-        write(
-            ".peers/inbox/ann/notes/STEP-1/review.md",
-            &"it is all very well done, indeed it is ".repeat(5),
-        ),
+        planted(),
         write("REVIEW_NOTES.md", &"it is all very well done, indeed it is ".repeat(5)),
         // STEP-1 by itself, STEP-2 through PARTIAL, STEP-3 as if the operator knew.
         mark(1, " ", "x"),
@@ -330,20 +355,20 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
     turns.push(on("# Your part: implement STEP-1", deed));
     turns.push(review(1));
     turns.push(json!([{"handoff": "Look again"}]));
-    scripts(&world, &turns);
+    scripts(world, &turns);
     world.peers(&["run", "--max-ticks", "5", "--anyway"]).exits(0).out_has("Stopped: max_ticks");
-    refuses(&world, "checkoff", &["STEP-1: 7 lines written by ben", "STEP-2: 7 lines written by ben"]);
-    refuses(&world, "blind-review", &["STEP-1 is done, and no notes", "STEP-2 is done, and no notes"]);
-    refuses(&world, "no-unresolved-blocks", &["STEP-3"]);
-    refuses(&world, "plan-preserved", &["STEP-4"]);
-    refuses(&world, "no-empty-bodies", &["shop/hei.py:4"]);
-    refuses(&world, "no-shortcuts", &["shop/ciao.py:5"]);
+    refuses(world, "checkoff", &["STEP-1: 7 lines written by ben", "STEP-2: 7 lines written by ben"]);
+    refuses(world, "blind-review", &["STEP-1 is done, and no notes", "STEP-2 is done, and no notes"]);
+    refuses(world, "no-unresolved-blocks", &["STEP-3"]);
+    refuses(world, "plan-preserved", &["STEP-4"]);
+    refuses(world, "no-empty-bodies", &["shop/hei.py:4"]);
+    refuses(world, "no-shortcuts", &["shop/ciao.py:5"]);
     world.peers(&["check", "no-skipped-tests", "--no-runner"]).exits(1).out_has("tests/test_hei.py:5");
     world.peers(&["check", "stub-returns"]).exits(0).out_has("shop/hei.py:8");
     // Of the acceptance test the frozen one runs, which asks for more than nothing.
     world.write("shop/hello.py", "\n");
     world.commit("Take it back");
-    refuses(&world, "acceptance", &["the frozen command exits 1"]);
+    refuses(world, "acceptance", &["the frozen command exits 1"]);
     // The step is still its implementer's: nothing was handed in.
     let started = world.records("tick-started");
     let last = started.last().unwrap();
@@ -352,17 +377,26 @@ fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
 
 #[test]
 fn a_review_that_the_author_puts_into_the_other_box_is_nobodys() {
-    let world = planned(&PYTHON, &["hello", "salve"]);
+    put_into_the_other_box(&planned(&PYTHON, &["hello", "salve"]));
+}
+
+#[test]
+fn behind_a_wall_with_mounts_the_author_does_not_reach_the_other_box() {
+    if let Some(world) = behind_bwrap(&["hello", "salve"]) {
+        put_into_the_other_box(&world);
+        assert!(!world.at(".peers/inbox/ann/notes/STEP-1").exists());
+    }
+}
+
+fn put_into_the_other_box(world: &World) {
     let mut turns = phases(2);
     let mut first = code(&PYTHON, "hello");
-    let planted =
-        write(".peers/inbox/ann/notes/STEP-1/review.md", &"it is all very well done, indeed ".repeat(5));
-    first.extend([planted, notes(1, "impl"), json!({"handoff": "Implement STEP-1"})]);
+    first.extend([planted(), notes(1, "impl"), json!({"handoff": "Implement STEP-1"})]);
     turns.push(on("# Your part: implement STEP-1", first));
     // Who is asked for a review and hands none in is asked again.
     turns.push(on("# Your part: review STEP-1 ", vec![json!({"handoff": "Looks fine"})]));
     turns.push(json!([{"handoff": "Look"}]));
-    scripts(&world, &turns);
+    scripts(world, &turns);
     world.peers(&["run", "--max-ticks", "6", "--anyway"]).exits(0).out_has("Stopped: max_ticks");
     let started = world.records("tick-started");
     let roles: Vec<&Value> = started.iter().skip(3).map(|tick| &tick["course"]["work"]["role"]).collect();
