@@ -37,7 +37,7 @@ const ROOT: &str = "without a wall, as far as your user may";
 const BOTH: [bool; 3] = [true, true, false];
 const PLACES: [bool; 3] = [true, false, false];
 
-const ROWS: [Row; 22] = [
+const ROWS: [Row; 23] = [
     peer("read a file of yours", "cat \"$OUT/key\"", BOTH, ""),
     peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", BOTH, ""),
     peer("write a file of yours", "echo x >> \"$OUT/key\"", BOTH, ""),
@@ -52,6 +52,7 @@ const ROWS: [Row; 22] = [
         PLACES,
         "Landlock: names and arguments, nothing else",
     ),
+    peer("leave a program behind that runs as you (set-user-ID)", "cp /bin/cat s && chmod u+s s", BOTH, ""),
     peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", BOTH, ROOT),
     peer(
         "read what the other peer is told",

@@ -11,6 +11,8 @@ use peers_sys::spawn::{Spawn, Within};
 
 use crate::access::{Access, Network, RESOLVING, SETTINGS, SYSTEM};
 
+/// Processes and threads of one child. Of root's children the kernel does not count them.
+const PROCESSES: u64 = 4096;
 /// Our program, behind a wall that has a file system of its own.
 pub const STUB: &str = "/run/peers/bin/peers";
 
@@ -36,6 +38,7 @@ pub(crate) fn put_up(
     (roots, filter): (&Roots, Filter),
 ) -> Spawn {
     spawn.confine = Confine { files: None, filter: Some(filter) };
+    spawn.limits.processes = spawn.limits.processes.or(Some(PROCESSES));
     let mut args = args(access, roots, ours);
     args.extend(["--chdir".into(), spawn.cwd.clone().into_os_string(), "--".into()]);
     spawn.within = Some(Within { program: bwrap.to_owned(), args, stub: STUB.into() });

@@ -89,18 +89,22 @@ const TIOCSTI: u64 = 0x5412;
 /// The same.
 const TIOCLINUX: u64 = 0x541c;
 
+/// `fchmodat2` of Linux 6.6, on every architecture.
+const SYS_FCHMODAT2: libc::c_long = 452;
+
 /// `SOCK_RAW`, with the flags that a caller may add taken off.
 const KIND: u64 = 0xf;
 
 pub(super) fn apply(kind: Filter) -> Result<(), io::Error> {
     let refused = program(&eperm(kind), libc::EPERM);
     seccompiler::apply_filter(&refused.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    // What these are asked lies in memory, where no filter looks; callers fall back to `openat` and `clone`.
+    let mut absent = vec![(libc::SYS_openat2, Vec::new())];
     if kind == Filter::Strict {
-        // Its flags lie in memory, where no filter looks; callers fall back to `clone`.
-        let absent = program(&[(libc::SYS_clone3, Vec::new())], libc::ENOSYS);
-        seccompiler::apply_filter(&absent.map_err(io::Error::other)?).map_err(io::Error::other)?;
+        absent.push((libc::SYS_clone3, Vec::new()));
     }
-    Ok(())
+    let absent = program(&absent, libc::ENOSYS).map_err(io::Error::other)?;
+    seccompiler::apply_filter(&absent).map_err(io::Error::other)
 }
 
 /// A call of the kernel, and the conditions under which it is refused: any of them, or none.
@@ -121,6 +125,7 @@ fn eperm(kind: Filter) -> Vec<Refused> {
     let mut sockets: Vec<_> = FAMILIES.map(|family| equal(0, family.unsigned_abs().into())).into();
     sockets.push(vec![Condition(1, SeccompCmpOp::MaskedEq(KIND), libc::SOCK_RAW.unsigned_abs().into())]);
     all.push((libc::SYS_socket, sockets));
+    all.extend(set_user_id());
     if kind == Filter::Strict {
         let any = || {
             NAMESPACES.map(|flag| {
@@ -131,6 +136,29 @@ fn eperm(kind: Filter) -> Vec<Refused> {
         all.push((libc::SYS_unshare, any().into()));
         all.push((libc::SYS_clone, any().into()));
     }
+    all
+}
+
+/// A program that takes the rights of its owner outlives the sandbox in which it was made.
+fn set_user_id() -> Vec<Refused> {
+    const BIT: u64 = libc::S_ISUID as u64;
+    let made = |at| Condition(at, SeccompCmpOp::MaskedEq(BIT), BIT);
+    let create = u64::from(libc::O_CREAT.unsigned_abs());
+    let opened = |flags, mode| vec![Condition(flags, SeccompCmpOp::MaskedEq(create), create), made(mode)];
+    let mut all: Vec<Refused> = vec![
+        (libc::SYS_fchmod, vec![vec![made(1)]]),
+        (libc::SYS_fchmodat, vec![vec![made(2)]]),
+        (SYS_FCHMODAT2, vec![vec![made(2)]]),
+        (libc::SYS_mknodat, vec![vec![made(2)]]),
+        (libc::SYS_openat, vec![opened(2, 3)]),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    all.extend([
+        (libc::SYS_chmod, vec![vec![made(1)]]),
+        (libc::SYS_creat, vec![vec![made(1)]]),
+        (libc::SYS_mknod, vec![vec![made(1)]]),
+        (libc::SYS_open, vec![opened(1, 2)]),
+    ]);
     all
 }
 

@@ -167,16 +167,17 @@ impl StubFailure {
 }
 
 impl StubOptions {
-    /// The same by a program that makes a place: a second stub, in that place, puts on what is to be put on.
+    /// The same by a program that makes a place: a second stub, in that place, puts on what is to be put on. Limits too:
+    /// processes are counted for each user namespace.
     pub(crate) fn within(self, within: &Within) -> Self {
         let Within { program, args, stub } = within;
-        let Self { mark, parent, limits, .. } = &self;
+        let Self { mark, parent, .. } = &self;
         let mut words = args.clone();
         words.extend([stub.clone().into_os_string(), ENTER.into()]);
         Self {
             mark: mark.clone(),
             parent: *parent,
-            limits: *limits,
+            limits: Limits::default(),
             confine: Confine::default(),
             holds_signals: true,
             exec: program.clone(),
