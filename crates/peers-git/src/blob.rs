@@ -34,6 +34,12 @@ pub struct Blob {
     pub bytes: Vec<u8>,
 }
 
+impl TreeItem {
+    pub(crate) fn new(path: &[u8], mode: u32, id: Oid) -> Self {
+        Self { path: String::from_utf8_lossy(path).into_owned(), mode, id: id.to_string() }
+    }
+}
+
 pub(crate) struct Leaf {
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
@@ -121,14 +127,7 @@ impl Facts<'_> {
     pub fn list_tree(&self, commit: &CommitId) -> Result<Vec<TreeItem>, GitError> {
         let odb = objects::odb(self.repo)?;
         let leaves = leaves(&odb, objects::commit_tree(self.repo, commit)?)?;
-        Ok(leaves
-            .into_iter()
-            .map(|leaf| TreeItem {
-                path: String::from_utf8_lossy(&leaf.path).into_owned(),
-                mode: leaf.mode,
-                id: leaf.id.to_string(),
-            })
-            .collect())
+        Ok(leaves.iter().map(|leaf| TreeItem::new(&leaf.path, leaf.mode, leaf.id)).collect())
     }
 
     /// The paths of all files and links at `commit`, as they are, sorted. Untrusted bytes.
@@ -153,15 +152,13 @@ impl Facts<'_> {
             if !entry.name.eq_ignore_ascii_case(dir.as_bytes()) {
                 continue;
             }
-            let top = String::from_utf8_lossy(&entry.name).into_owned();
             if !entry.is_tree() {
-                found.push(TreeItem { path: top, mode: entry.mode, id: entry.id.to_string() });
+                found.push(TreeItem::new(&entry.name, entry.mode, entry.id));
                 continue;
             }
-            found.extend(leaves(&odb, entry.id)?.into_iter().map(|leaf| TreeItem {
-                path: format!("{top}/{}", String::from_utf8_lossy(&leaf.path)),
-                mode: leaf.mode,
-                id: leaf.id.to_string(),
+            found.extend(leaves(&odb, entry.id)?.into_iter().map(|leaf| {
+                let path = [entry.name.as_slice(), b"/", &leaf.path].concat();
+                TreeItem::new(&path, leaf.mode, leaf.id)
             }));
         }
         Ok(found)
@@ -244,28 +241,34 @@ pub(crate) fn read_capped(odb: &Odb<'_>, id: Oid, path: &[u8], cap: usize) -> Re
 /// All leaves below `tree`, sorted by path.
 pub(crate) fn leaves(odb: &Odb<'_>, tree: Oid) -> Result<Vec<Leaf>, GitError> {
     let mut out = Vec::new();
-    let mut todo = vec![(Vec::new(), tree, 0)];
+    let top = objects::read_tree(odb, tree)?;
     // Few objects can describe endlessly many directories.
-    let mut visited = 0;
-    while let Some((prefix, tree, depth)) = todo.pop() {
-        visited += 1;
-        for entry in objects::read_tree(odb, tree)? {
-            let mut path: Vec<u8> = prefix.clone();
-            path.extend_from_slice(&entry.name);
-            if entry.is_tree() {
-                path.push(b'/');
-                todo.push((path, entry.id, depth + 1));
-            } else {
-                out.push(Leaf { path, mode: entry.mode, id: entry.id });
-            }
+    let mut seen = top.len();
+    let mut open = vec![(Vec::new(), top.into_iter())];
+    while let Some((prefix, entries)) = open.last_mut() {
+        let Some(entry) = entries.next() else {
+            open.pop();
+            continue;
+        };
+        let mut path = Vec::with_capacity(prefix.len() + entry.name.len() + 1);
+        path.extend_from_slice(prefix);
+        path.extend_from_slice(&entry.name);
+        if !entry.is_tree() {
+            out.push(Leaf { path, mode: entry.mode, id: entry.id });
+            continue;
         }
-        if out.len().max(todo.len()).max(visited) > MAX_PATHS || depth > MAX_DEPTH {
+        path.push(b'/');
+        let inner = objects::read_tree(odb, entry.id)?;
+        seen += inner.len();
+        open.push((path, inner.into_iter()));
+        if seen > MAX_PATHS || open.len() > MAX_DEPTH + 1 {
             return Err(GitError::TooLarge {
                 what: "a tree".to_owned(),
                 cap: format!("{MAX_PATHS} paths, {MAX_DEPTH} levels"),
             });
         }
     }
+    // As git sorts trees they are already.
     out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
 }

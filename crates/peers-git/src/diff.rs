@@ -111,11 +111,7 @@ impl Facts<'_> {
         let changes = raw_changes(&odb, old.map(tree).transpose()?, Some(tree(new)?))?;
         let file = |change: RawChange| {
             let (mode, id) = change.new?;
-            Some(TreeItem {
-                path: String::from_utf8_lossy(&change.path).into_owned(),
-                mode,
-                id: id.to_string(),
-            })
+            Some(TreeItem::new(&change.path, mode, id))
         };
         Ok(changes.into_iter().filter_map(file).collect())
     }

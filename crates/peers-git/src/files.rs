@@ -180,13 +180,18 @@ pub(crate) fn list_some<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<(Listing, b
 /// Replaces a file of ours: temporary name, write, rename. Not synced: what is kept this way can be
 /// rebuilt.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    replace_as(path, bytes, 0o600)
+}
+
+/// The same, with permissions as far as the operator leaves them to new files.
+pub(crate) fn replace_as(path: &Path, bytes: &[u8], mode: RawMode) -> Result<(), GitError> {
     let fail = |source: io::Error| GitError::io(path, source);
     let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
     let mut temp_name = name.to_owned();
     temp_name.push(format!(".{}.tmp", random_hex().map_err(fail)?));
     let temp = path.with_file_name(temp_name);
     let write = || -> io::Result<()> {
-        let mut file = create_new(&temp)?;
+        let mut file = create_new_as(&temp, mode)?;
         file.write_all(bytes)?;
         rustix::fs::renameat(CWD, &temp, CWD, path)?;
         Ok(())
@@ -212,8 +217,12 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
 
 /// A new private file at `path`.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    create_new_as(path, 0o600)
+}
+
+fn create_new_as(path: &Path, mode: RawMode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?))
+    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode))?))
 }
 
 /// Appends to a file of ours.

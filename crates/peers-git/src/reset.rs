@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use git2::{Index, Odb, Oid, Signature};
+use git2::{Odb, Oid, Signature};
 use peers_model::CommitId;
 use rustix::fs::{Access, AtFlags, CWD};
 
@@ -171,29 +171,9 @@ impl Reset<'_> {
         let mut index = self.peer.open_index_file()?;
         let mut writer = self.writer(tree)?;
         write_changes(&mut writer, &mut index, changes)?;
-        replace_index(self.peer, &index)?;
+        self.peer.put_index(index.iter().collect())?;
         Ok(writer.report)
     }
-}
-
-/// Writes a new index beside the old one, which it replaces. To be called with the index locked.
-pub(crate) fn replace_index(peer: &PeerRepo, index: &Index) -> Result<(), GitError> {
-    let path = peer.git_dir().join("index");
-    let fail = |source| GitError::library("write the index", source);
-    let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;
-    let fresh = peer.git_dir().join(format!("index.peers-{hex}"));
-    let replace = || -> Result<(), GitError> {
-        let mut new = Index::open(&fresh).map_err(fail)?;
-        for entry in index.iter() {
-            new.add(&entry).map_err(fail)?;
-        }
-        new.write().map_err(fail)?;
-        rustix::fs::renameat(CWD, &fresh, CWD, &path).map_err(|error| GitError::io(&path, error))
-    };
-    replace().inspect_err(|_| {
-        // It may not exist; there is nothing better to do about it.
-        let _ = rustix::fs::unlinkat(CWD, &fresh, AtFlags::empty());
-    })
 }
 
 /// The lock that git takes before it changes the index.

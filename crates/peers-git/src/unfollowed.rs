@@ -11,6 +11,7 @@ use peers_model::CommitId;
 
 use crate::error::clean;
 use crate::files::{self, Small};
+use crate::index_file::SKIP;
 use crate::repo::PeerRepo;
 use crate::snapshot::{ATTRS_CAP, AttrFile, DirtyFile, DirtyStatus, special};
 
@@ -35,7 +36,7 @@ impl PeerRepo {
     /// What cannot be read explains nothing.
     #[must_use]
     pub fn unfollowed(&self, head: &CommitId, changes: &[DirtyFile]) -> Option<(Unfollowed, String)> {
-        let index = self.open_index().ok();
+        let index = self.open_index_file().ok();
         let mut compared = 0;
         changes.iter().find_map(|change| {
             let path = change.path.as_str();
@@ -43,8 +44,7 @@ impl PeerRepo {
                 DirtyStatus::Added => None,
                 DirtyStatus::Deleted => {
                     let entry = index.as_ref().and_then(|index| index.get_path(Path::new(path), 0))?;
-                    let skip = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
-                    (entry.flags_extended & skip != 0).then_some(Unfollowed::Sparse)
+                    (entry.flags_extended & SKIP != 0).then_some(Unfollowed::Sparse)
                 }
                 // An edit is told by git as well.
                 DirtyStatus::Modified if !self.is_unchanged(index.as_ref()?, head, path) => None,

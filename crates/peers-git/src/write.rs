@@ -11,6 +11,7 @@ use std::path::Path;
 use git2::{ErrorCode, Index, IndexEntry, Oid, Signature};
 use peers_model::{CommitId, Timestamp, TreeId};
 
+use crate::blob::{self, Leaf};
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
@@ -19,10 +20,12 @@ use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Identity;
 use crate::files::{self, Small};
 use crate::ids;
+use crate::index_file::STAGE;
 use crate::objects::{self, Entry, MODE_EXEC, MODE_FILE, MODE_TREE};
 use crate::place::Place;
 use crate::refs;
 use crate::repo::PeerRepo;
+use crate::reset::IndexLock;
 
 /// A file that [`PeerRepo::commit_paths`] takes.
 const COMMIT_FILE_CAP: u64 = 8 << 20;
@@ -317,22 +320,19 @@ impl PeerRepo {
         let odb = objects::odb(&control.repo)?;
         let to = objects::require_tree(&control.repo, to)?;
         self.check_writable()?;
-        self.check_index_free()?;
-        let fail = |source| GitError::library("reset the index", source);
-        let mut index = self.open_index()?;
+        let _lock = IndexLock::take(self)?;
         // What is right keeps its stamps, so that git need not read every file again.
-        let mut held: HashMap<Vec<u8>, IndexEntry> = index
+        let mut held: HashMap<Vec<u8>, IndexEntry> = self
+            .open_index_file()?
             .iter()
-            .filter(|entry| entry.flags & 0x3000 == 0)
+            .filter(|entry| entry.flags & STAGE == 0)
             .map(|entry| (entry.path.clone(), IndexEntry { flags: 0, flags_extended: 0, ..entry }))
             .collect();
-        index.clear().map_err(fail)?;
-        for leaf in crate::blob::leaves(&odb, to)? {
+        let entry = |leaf: Leaf| {
             let right = held.remove(&leaf.path).filter(|held| held.mode == leaf.mode && held.id == leaf.id);
-            let entry = right.unwrap_or_else(|| checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None));
-            index.add(&entry).map_err(fail)?;
-        }
-        self.write_index(&mut index)
+            right.unwrap_or_else(|| checkout::index_entry(leaf.path, leaf.mode, leaf.id, None))
+        };
+        self.put_index(blob::leaves(&odb, to)?.into_iter().map(entry).collect())
     }
 
     /// Before anything is changed that the index must follow.
@@ -462,7 +462,9 @@ pub(crate) fn write_changes(
         drop(index.conflict_remove(path));
         if let Some((mode, id)) = change.new {
             let stat = writer.put(&change.path, mode, id)?;
-            index.add(&checkout::index_entry(&change.path, mode, id, stat.as_ref())).map_err(fail)?;
+            index
+                .add(&checkout::index_entry(change.path.as_slice(), mode, id, stat.as_ref()))
+                .map_err(fail)?;
         } else {
             writer.remove(&change.path)?;
             // Not there is as good.

@@ -8,11 +8,12 @@ use peers_model::CommitId;
 use super::edge::Edge;
 use super::fetch::{BRANCHES, Check};
 use super::tips::{Tips, parse_tips};
+use crate::bare;
 use crate::cli::{LIMIT, LONG_LIMIT};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
 use crate::error::GitError;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::known::Generation;
 use crate::objects;
@@ -120,12 +121,8 @@ impl ControlDir {
         self.fetch_by(check, &["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
     }
 
-    pub(super) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.own("tips");
-        match files::read_small(&path, 64 << 20).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            _ => Ok(None),
-        }
+    pub(crate) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
+        bare::small(&self.own("tips"), 64 << 20)
     }
 
     fn next_import(

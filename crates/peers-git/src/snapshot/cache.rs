@@ -82,6 +82,8 @@ pub(crate) struct Cache {
     pub(crate) work_dir: PathBuf,
     file: PathBuf,
     pub(crate) entries: HashMap<Vec<u8>, Known>,
+    /// What the last walk of this process was against, and where it found something of the name `.git`.
+    pub(crate) nested: Option<(Oid, Vec<Vec<u8>>)>,
 }
 
 impl Cache {
@@ -95,7 +97,7 @@ impl Cache {
             Ok(Small::Bytes(bytes)) => decode(&bytes).unwrap_or_default(),
             _ => HashMap::new(),
         };
-        Self { work_dir: work_dir.to_owned(), file, entries }
+        Self { work_dir: work_dir.to_owned(), file, entries, nested: None }
     }
 
     /// Takes over the outcome of a walk, and writes the file when it differs.

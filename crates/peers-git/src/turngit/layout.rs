@@ -13,7 +13,7 @@ use crate::error::GitError;
 use crate::files;
 
 /// What the library reads of a git directory of a turn. Nothing else is needed to take commits out of it.
-pub(super) const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
 /// Entries, bytes and directories inside directories that one may have.
 const MAX_ENTRIES: usize = if cfg!(test) { 20_000 } else { 1_000_000 };
 const MAX_BYTES: u64 = 16 << 30;

@@ -12,9 +12,10 @@ use crate::checkout::{index_entry, ordered_changes};
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
+use crate::index_file::hidden;
 use crate::objects;
 use crate::repo::PeerRepo;
-use crate::reset::{IndexLock, replace_index};
+use crate::reset::IndexLock;
 
 /// Each may be interrupted, and done again: files of git-lfs, objects, branch, index.
 pub(crate) const STEPS: u32 = 4;
@@ -143,12 +144,12 @@ impl Accepted {
                 drop(file.remove(path, 0));
                 continue;
             };
-            let mut entry = index_entry(&change.path, mode, id, None);
+            let mut entry = index_entry(change.path.as_slice(), mode, id, None);
             let stat = || files::lstat(&checkout.work_dir().join(path)).ok().flatten();
             index::stamp(stamps.as_deref(), &mut entry, || stat().map(|stat| (stat.st_uid, stat.st_gid)));
-            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), index::hidden);
+            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), hidden);
             file.add(&entry).map_err(fail)?;
         }
-        replace_index(checkout, &file).map(|()| staged)
+        checkout.put_index(file.iter().collect()).map(|()| staged)
     }
 }
