@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use peers_model::CommitId;
 
 use crate::error::{GitError, clean};
-use crate::files::{self, Small};
+use crate::files;
 use crate::repo::PeerRepo;
 
 /// Stores that a store borrows from, and the file that names them.
@@ -69,7 +69,7 @@ pub(crate) fn stores_of(peer: &PeerRepo) -> Result<Vec<PathBuf>, GitError> {
     let mut at = 0;
     while let Some(store) = found.get(at).filter(|_| at < MAX_STORES).cloned() {
         at += 1;
-        let text = small(&store.join("info/alternates"), STORE_FILE)?.unwrap_or_default();
+        let text = files::small(&store.join("info/alternates"), STORE_FILE)?.unwrap_or_default();
         for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")) {
             let other = files::canonical(&store.join(OsStr::from_bytes(line))).ok();
             found.extend(other.filter(|other| !found.contains(other)));
@@ -81,20 +81,12 @@ pub(crate) fn stores_of(peer: &PeerRepo) -> Result<Vec<PathBuf>, GitError> {
 
 /// The edge of the history in a git directory, line by line checked.
 pub(crate) fn shallow_of(git_dir: &Path) -> Result<Vec<CommitId>, GitError> {
-    let bytes = small(&git_dir.join("shallow"), SHALLOW_CAP)?.unwrap_or_default();
+    let bytes = files::small(&git_dir.join("shallow"), SHALLOW_CAP)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| CommitId::new(line).ok()).collect())
 }
 
 pub(crate) fn shallow_text(shallow: &[CommitId]) -> String {
     shallow.iter().flat_map(|commit| [commit.as_str(), "\n"]).collect()
-}
-
-/// A small plain file; nothing where there is none.
-pub(crate) fn small(path: &Path, cap: u64) -> Result<Option<Vec<u8>>, GitError> {
-    match files::read_small(path, cap).map_err(|source| GitError::io(path, source))? {
-        Small::Bytes(bytes) => Ok(Some(bytes)),
-        _ => Ok(None),
-    }
 }
 
 /// A path for one of git's one-line files.

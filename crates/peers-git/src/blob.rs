@@ -62,10 +62,7 @@ impl Facts<'_> {
     pub fn read_blob_of(&self, tree: &TreeId, path: &str, cap: usize) -> Result<Option<Blob>, GitError> {
         let odb = objects::odb(self.repo)?;
         let tree = ids::tree_oid(tree)?;
-        let Some(entry) = find(&odb, tree, path.as_bytes())? else { return Ok(None) };
-        if entry.is_tree() || entry.mode == MODE_GITLINK {
-            return Ok(None);
-        }
+        let Some(entry) = find_file(&odb, tree, path.as_bytes())? else { return Ok(None) };
         let bytes = read_capped(&odb, entry.id, path.as_bytes(), cap)?;
         Ok(Some(Blob { mode: entry.mode, bytes }))
     }
@@ -75,8 +72,7 @@ impl Facts<'_> {
     /// # Errors
     /// [`GitError::NotFound`], [`GitError::Corrupt`] for a tree that cannot be read.
     pub fn has_file(&self, tree: &TreeId, path: &[u8]) -> Result<bool, GitError> {
-        let found = find(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?;
-        Ok(found.is_some_and(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
+        Ok(find_file(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?.is_some())
     }
 
     /// Calls back with the path of each leaf of a tree. One that is no UTF-8 is left out.
@@ -95,8 +91,8 @@ impl Facts<'_> {
     /// The id of the file `path` at `commit`.
     pub(crate) fn blob_id(&self, commit: &CommitId, path: &str) -> Result<Option<Oid>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let found = find(&odb, objects::commit_tree(self.repo, commit)?, path.as_bytes())?;
-        Ok(found.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK).map(|entry| entry.id))
+        let found = find_file(&odb, objects::commit_tree(self.repo, commit)?, path.as_bytes())?;
+        Ok(found.map(|entry| entry.id))
     }
 
     /// The content of this hash.
@@ -222,6 +218,11 @@ pub(crate) fn find(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Entry
         current = entry.id;
     }
     Ok(None)
+}
+
+/// The same, of a file or link.
+fn find_file(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Entry>, GitError> {
+    Ok(find(odb, tree, path)?.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
 }
 
 /// Reads a blob of at most `cap` bytes.

@@ -12,10 +12,10 @@ use crate::error::{GitError, RepoError, clean};
 use crate::facts::Identity;
 use crate::files;
 use crate::ids;
+use crate::index_file::IndexLock;
 use crate::objects;
 use crate::refs;
 use crate::repo::PeerRepo;
-use crate::reset::IndexLock;
 use crate::snapshot::{Scan, Wanted};
 use crate::write::Author;
 

@@ -4,7 +4,7 @@
 //! there is one, names are stored as what differs from the one before, and the trees in it are as deep as they
 //! say. So what it would come to is added up before the library sees it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use git2::{Index, IndexEntry};
 use sha1::{Digest as _, Sha1};
 
 use crate::blob::TreeItem;
-use crate::error::{GitError, RepoError};
+use crate::error::{BusyState, GitError, RepoError};
 use crate::files;
 use crate::repo::PeerRepo;
 
@@ -34,6 +34,8 @@ pub(crate) const ASSUME: u16 = 0x8000;
 /// Of the extended ones `skip-worktree` and `intent-to-add`.
 pub(crate) const SKIP: u16 = 0x4000;
 pub(crate) const NEW: u16 = 0x2000;
+/// What stands in a lock of ours. Git's own hold an index.
+pub(crate) const LOCK: &[u8] = b"peers\n";
 /// Bytes of the hash at the end, and of each in it.
 const HASH: u64 = 20;
 /// Fields of an entry before its flags.
@@ -127,6 +129,31 @@ pub(crate) fn write(path: &Path, mut entries: Vec<IndexEntry>) -> Result<(), Git
     let hash = Sha1::digest(&out);
     out.extend_from_slice(&hash);
     files::replace_as(path, &out, 0o666)
+}
+
+/// The lock that git takes before it changes the index.
+pub(crate) struct IndexLock(PathBuf);
+
+impl IndexLock {
+    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
+        let path = peer.git_dir().join("index.lock");
+        let busy =
+            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
+        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
+            _ => GitError::io(&path, source),
+        })?;
+        let lock = Self(path);
+        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
+        Ok(lock)
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // Nothing can be done about one that stays; `remove_own_index_lock` knows it.
+        let _ = rustix::fs::unlinkat(rustix::fs::CWD, &self.0, rustix::fs::AtFlags::empty());
+    }
 }
 
 fn open(path: &Path) -> Result<Index, GitError> {

@@ -13,10 +13,9 @@ use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
 use crate::ids;
-use crate::index_file::{ASSUME, NEW, SKIP, STAGE, hidden};
+use crate::index_file::{ASSUME, IndexLock, NEW, SKIP, STAGE, hidden};
 use crate::objects::{self, MODE_EXEC, MODE_FILE, MODE_LINK};
 use crate::repo::PeerRepo;
-use crate::reset::IndexLock;
 use crate::store::Budget;
 use crate::write::{Author, graft};
 

@@ -3,8 +3,6 @@
 //! In two steps, so that whoever keeps a record of it can write that in between: everything that can
 //! forbid it is looked at first, with the index locked, and nothing has changed yet.
 
-use std::path::PathBuf;
-
 use git2::{Odb, Oid, Signature};
 use peers_model::CommitId;
 use rustix::fs::{Access, AtFlags, CWD};
@@ -12,17 +10,15 @@ use rustix::fs::{Access, AtFlags, CWD};
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::diff::RawChange;
-use crate::error::{BusyState, GitError, RepoError, clean};
-use crate::files::{self, Small};
+use crate::error::{GitError, clean};
+use crate::files;
 use crate::ids;
+use crate::index_file::{IndexLock, LOCK};
 use crate::objects;
 use crate::place::{Place, check_path};
 use crate::refs;
 use crate::repo::PeerRepo;
 use crate::write::{Author, is_ours, write_changes};
-
-/// What stands in a lock of ours. Git's own hold an index.
-const LOCK: &[u8] = b"peers\n";
 
 /// A move of a branch and its work tree that nothing forbids. The index is locked as long as it lives.
 pub struct Reset<'a> {
@@ -100,8 +96,7 @@ impl PeerRepo {
     /// [`GitError::Io`].
     pub fn remove_own_index_lock(&self) -> Result<bool, GitError> {
         let path = self.git_dir().join("index.lock");
-        let found = files::read_small(&path, 64).map_err(|source| GitError::io(&path, source))?;
-        if !matches!(found, Small::Bytes(bytes) if bytes == LOCK) {
+        if files::small(&path, 64)?.as_deref() != Some(LOCK) {
             return Ok(false);
         }
         self.remove_index_lock()
@@ -173,31 +168,5 @@ impl Reset<'_> {
         write_changes(&mut writer, &mut index, changes)?;
         self.peer.put_index(index.iter().collect())?;
         Ok(writer.report)
-    }
-}
-
-/// The lock that git takes before it changes the index.
-pub(crate) struct IndexLock(PathBuf);
-
-impl IndexLock {
-    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
-        use std::io::Write as _;
-        let path = peer.git_dir().join("index.lock");
-        let busy =
-            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
-        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
-            _ => GitError::io(&path, source),
-        })?;
-        let lock = Self(path);
-        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
-        Ok(lock)
-    }
-}
-
-impl Drop for IndexLock {
-    fn drop(&mut self) {
-        // Nothing can be done about one that stays; `remove_own_index_lock` knows it.
-        let _ = rustix::fs::unlinkat(CWD, &self.0, AtFlags::empty());
     }
 }

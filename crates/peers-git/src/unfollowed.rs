@@ -10,7 +10,7 @@ use std::path::Path;
 use peers_model::CommitId;
 
 use crate::error::clean;
-use crate::files::{self, Small};
+use crate::files;
 use crate::index_file::SKIP;
 use crate::repo::PeerRepo;
 use crate::snapshot::{ATTRS_CAP, AttrFile, DirtyFile, DirtyStatus, special};
@@ -75,10 +75,7 @@ impl PeerRepo {
 
     /// The attribute of a path that asks for a program or an encoding, as it is written.
     fn attribute(&self, path: &str) -> Option<String> {
-        let read = |path: &Path| match files::read_small(path, ATTRS_CAP) {
-            Ok(Small::Bytes(bytes)) => bytes,
-            _ => Vec::new(),
-        };
+        let read = |path: &Path| files::small(path, ATTRS_CAP).ok().flatten().unwrap_or_default();
         let mut found = Vec::new();
         let tops = path.match_indices('/').map(|(at, _)| at + 1);
         for base in std::iter::once(0).chain(tops) {
@@ -92,9 +89,7 @@ impl PeerRepo {
     fn same_but_line_ends(&self, head: &CommitId, path: &str) -> bool {
         let cap = usize::try_from(COMPARED).unwrap_or(usize::MAX);
         let Ok(Some(stored)) = self.facts().read_blob(head, path, cap) else { return false };
-        let Ok(Small::Bytes(here)) = files::read_small(&self.work_dir().join(path), COMPARED) else {
-            return false;
-        };
+        let Ok(Some(here)) = files::small(&self.work_dir().join(path), COMPARED) else { return false };
         let lines = |bytes: &[u8]| -> Vec<u8> {
             let mut rest = bytes.iter().copied().peekable();
             let mut out = Vec::with_capacity(bytes.len());

@@ -14,6 +14,7 @@ use crate::copy;
 use crate::error::{GitError, clean};
 use crate::files;
 use crate::ids;
+use crate::import::Check;
 use crate::objects;
 use crate::refs;
 use crate::repo::PeerRepo;
@@ -57,19 +58,6 @@ impl SyntheticGit {
     }
 }
 
-fn tags_of(peer: &PeerRepo) -> Result<Vec<(String, Oid)>, GitError> {
-    let fail = |source| GitError::library("list tags", source);
-    let mut tags = Vec::new();
-    for tag in peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS) {
-        // An unreadable tag is no tag.
-        let Ok(tag) = tag else { continue };
-        if let (Ok(name), Some(oid)) = (tag.name(), tag.target()) {
-            tags.push((name.to_owned(), oid));
-        }
-    }
-    Ok(tags)
-}
-
 /// Bytes of all packs and their indexes. An index has as much per object as a small object in a pack, and many
 /// objects cost more than much content.
 fn pack_bytes(peer: &PeerRepo) -> Result<u64, GitError> {
@@ -102,7 +90,7 @@ impl ControlDir {
     /// [`GitError::Repo`] for a repository that is unsafe to read, [`GitError::Io`], [`GitError::DiskFull`].
     pub fn lend(&mut self, peer: &PeerRepo) -> Result<SyntheticGit, GitError> {
         if self.lacks_history_of(peer)? {
-            match self.deepen_unchecked(peer) {
+            match self.deepen_by(peer, Check::Names) {
                 Ok(()) => {}
                 Err(error @ (GitError::Repo(_) | GitError::Io { .. } | GitError::DiskFull { .. })) => {
                     return Err(error);
@@ -125,7 +113,11 @@ impl ControlDir {
 
     /// Tags of the agents' repository whose commits are here. Their own objects are copied.
     fn tags_here(&self, peer: &PeerRepo) -> Result<Vec<(String, String)>, GitError> {
-        let tags = tags_of(peer)?;
+        let fail = |source| GitError::library("list tags", source);
+        let found = peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS);
+        // An unreadable tag is no tag.
+        let named = found.flatten().filter_map(|tag| Some((tag.name().ok()?.to_owned(), tag.target()?)));
+        let tags: Vec<(String, Oid)> = named.collect();
         if tags.is_empty() {
             return Ok(Vec::new());
         }

@@ -8,7 +8,6 @@ use peers_model::CommitId;
 use super::edge::Edge;
 use super::fetch::{BRANCHES, Check};
 use super::tips::{Tips, parse_tips};
-use crate::bare;
 use crate::cli::{LIMIT, LONG_LIMIT};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
@@ -103,13 +102,9 @@ impl ControlDir {
         self.deepen_by(peer, Check::Shape)
     }
 
-    /// The same for history that is only shown: it came before us, and may have objects of a shape that git
-    /// would not make today. That all of it has the names of its content is checked.
-    pub(crate) fn deepen_unchecked(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
-        self.deepen_by(peer, Check::Names)
-    }
-
-    fn deepen_by(&mut self, peer: &PeerRepo, check: Check) -> Result<(), GitError> {
+    /// The same. [`Check::Names`] is for history that is only shown: it came before us, and may have objects of a shape
+    /// that git would not make today.
+    pub(crate) fn deepen_by(&mut self, peer: &PeerRepo, check: Check) -> Result<(), GitError> {
         if !self.repo.is_shallow() {
             return Ok(());
         }
@@ -122,7 +117,7 @@ impl ControlDir {
     }
 
     pub(crate) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
-        bare::small(&self.own("tips"), 64 << 20)
+        files::small(&self.own("tips"), 64 << 20)
     }
 
     fn next_import(

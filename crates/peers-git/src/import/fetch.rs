@@ -23,7 +23,7 @@ pub(super) const BRANCHES: &[&str] = &["+refs/heads/*:refs/peer/*", "+HEAD:refs/
 
 /// What is asked of objects that come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
+pub(crate) enum Check {
     /// The names of their content, and the shape that git gives them.
     Shape,
     /// The names of their content.

@@ -93,10 +93,8 @@ impl Cache {
         let digest = Sha256::digest(work_dir.as_os_str().as_bytes());
         let name = ids::hex(digest.get(..8).unwrap_or(&digest));
         let file = dir.join(format!("stamps-{name}"));
-        let entries = match files::read_small(&file, CACHE_CAP) {
-            Ok(Small::Bytes(bytes)) => decode(&bytes).unwrap_or_default(),
-            _ => HashMap::new(),
-        };
+        let bytes = files::read_small(&file, CACHE_CAP).ok().and_then(Small::bytes);
+        let entries = bytes.and_then(|bytes| decode(&bytes)).unwrap_or_default();
         Self { work_dir: work_dir.to_owned(), file, entries, nested: None }
     }
 

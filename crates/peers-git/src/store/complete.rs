@@ -14,11 +14,11 @@ use crate::control::{self, ControlDir};
 use crate::copy::{Limits, has};
 use crate::error::GitError;
 use crate::facts::Facts;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::import::parse_tips;
 use crate::known::Generation;
-use crate::objects::{self, MODE_GITLINK};
+use crate::objects::{self, Entry};
 use crate::repo::PeerRepo;
 
 /// Content beyond this is not taken from the agents' repository.
@@ -102,12 +102,8 @@ impl ControlDir {
                         todo.push((commit.tree, ObjectType::Tree));
                     }
                     ObjectType::Tree => {
-                        for entry in objects::parse_tree(&data).unwrap_or_default() {
-                            let kind = if entry.is_tree() { ObjectType::Tree } else { ObjectType::Blob };
-                            if entry.mode != MODE_GITLINK {
-                                todo.push((entry.id, kind));
-                            }
-                        }
+                        let entries = objects::parse_tree(&data).unwrap_or_default();
+                        todo.extend(entries.iter().filter_map(Entry::needed));
                     }
                     _ => {}
                 }
@@ -141,9 +137,7 @@ impl ControlDir {
     /// The same of the directory at `path`, where it goes on from a commit. Only looks.
     #[must_use]
     pub fn head_since(path: &Path, from: &CommitId) -> Option<CommitId> {
-        let Ok(Small::Bytes(tips)) = files::read_small(&path.join("peers/tips"), 64 << 20) else {
-            return None;
-        };
+        let tips = files::small(&path.join("peers/tips"), 64 << 20).ok()??;
         let head = head_of(&tips).map(ids::commit_id)?;
         let repo = control::open(path).ok()?;
         Facts::new(&repo).is_ancestor(from, &head).is_ok_and(|goes_on| goes_on).then_some(head)

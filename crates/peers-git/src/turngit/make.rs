@@ -124,7 +124,7 @@ impl TurnGit {
     fn write_info(&self, control: &ControlDir, checkout: &PeerRepo) -> Result<(), GitError> {
         // The operator's files may be links.
         let read = |path: PathBuf| {
-            let found = bare::small(&path.canonicalize().unwrap_or(path), FILE_CAP);
+            let found = files::small(&path.canonicalize().unwrap_or(path), FILE_CAP);
             found.ok().flatten().unwrap_or_default()
         };
         let mut exclude = b"/.peers/\n".to_vec();

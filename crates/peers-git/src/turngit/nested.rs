@@ -13,7 +13,7 @@ use crate::aside;
 use crate::checkout::open_below;
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
-use crate::files::{self, Small};
+use crate::files;
 use crate::place::parent_and_name;
 use crate::repo::PeerRepo;
 
@@ -47,10 +47,7 @@ pub(super) fn look(paths: Vec<Vec<u8>>, work: &Path) -> Result<Vec<Nested>, GitE
         let fail = |source| GitError::io(work.join(OsStr::from_bytes(&path)), source);
         let dir = open_below(work, parent_and_name(&path).0)?;
         let Some(stat) = files::lstat_at(&dir, b".git").map_err(fail)? else { continue };
-        let text = match files::read_small_at(&dir, b".git", FILE_CAP).map_err(fail)? {
-            Small::Bytes(text) => Some(text),
-            _ => None,
-        };
+        let text = files::read_small_at(&dir, b".git", FILE_CAP).map_err(fail)?.bytes();
         found.push(Nested { path, is_dir: files::kind(&stat) == FileType::Directory, text });
     }
     Ok(found)
