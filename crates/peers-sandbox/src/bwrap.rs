@@ -78,7 +78,8 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
         }
     }
     if let Some(etc) = &roots.etc {
-        out.pair("--ro-bind", etc, Path::new("/etc"));
+        // It stays as it is: what else is mounted in it gets its place there first.
+        out.pair("--bind", etc, Path::new("/etc"));
         if access.network == Network::Host {
             let path = Path::new("/etc").join(RESOLVING);
             out.pair("--ro-bind-try", &path, &path);
@@ -115,6 +116,9 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
         out.path("--remount-ro", path);
     }
     // The ground on which all of this was put.
+    if roots.etc.is_some() {
+        out.words(&["--remount-ro", "/etc"]);
+    }
     out.words(&["--remount-ro", "/"]);
     out.0
 }
@@ -184,14 +188,14 @@ mod tests {
         let lines = words.join(" ").replace(" --", "\n--");
         let told = "--unshare-user\n--unshare-pid\n--unshare-ipc\n--unshare-uts\n--unshare-cgroup-try\n--unshare-net\n\
             --die-with-parent\n--cap-drop ALL\n--hostname peers\n--ro-bind /usr /usr\n--symlink usr/bin /bin\n\
-            --ro-bind /h/scratch/etc /etc\n--dev /dev\n\
+            --bind /h/scratch/etc /etc\n--dev /dev\n\
             --proc /proc\n--tmpfs /tmp\n--tmpfs /run\n--tmpfs /h\n--ro-bind-try /h/.nvm/v22 /h/.nvm/v22\n\
             --ro-bind-try /opt/h /opt/h\n\
             --ro-bind /opt/peers /run/peers/bin/peers\n--bind-try /h/repo /h/repo\n\
             --bind /h/turn/.git /h/repo/.git\n\
             --ro-bind-try /h/repo/.peers /h/repo/.peers\n--tmpfs /h/repo/.peers/inbox\n\
             --bind-try /h/repo/.peers/inbox/ann /h/repo/.peers/inbox/ann\n--remount-ro /h/repo/.peers/inbox\n\
-            --remount-ro /";
+            --remount-ro /etc\n--remount-ro /";
         assert_eq!(lines, told);
     }
 }

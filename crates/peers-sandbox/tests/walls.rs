@@ -140,6 +140,11 @@ fn settings_of_the_system_are_there_but_for_what_only_root_may_read() {
     assert!(ground.can("grep -q ^root: /etc/passwd && test -f /etc/resolv.conf"));
     assert!(!ground.can(": > /etc/passwd") && !ground.can(": > /etc/new"));
     assert_eq!(ground.says("ls -d /etc/ssl/private /etc/shadow /etc/ssh 2>/dev/null"), "");
+    // One that is named is mounted there.
+    let access = Access { read: vec!["/etc/shadow".into()], ..ground.access() };
+    let script = "test -f /etc/shadow && ! (: > /etc/shadow) 2>/dev/null && ! (: > /etc/passwd) 2>/dev/null";
+    let ran = run_watched(&ground.wall.put_up(ground.spawn(script), &access), LIMIT).unwrap();
+    assert_eq!(ran.exit, Some(RawExit::Code(0)), "{}", String::from_utf8_lossy(&ran.stderr.bytes));
 }
 
 #[test]
