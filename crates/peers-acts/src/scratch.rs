@@ -56,7 +56,7 @@ impl Scratch {
         config: &Config,
     ) -> Result<SiteSpec, BootError> {
         let (stub, bin) = walls::this_program()?;
-        let wall = self.wall(env, &chosen, asked)?.wall;
+        let wall = self.wall(env, &chosen, asked)?.wall.with_settings(&self.dir)?;
         let repo = PeerRepo::open(place.work_dir()).ok();
         let own = self.dir.path().join("control.git/objects");
         let objects = repo

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
@@ -98,13 +98,10 @@ fn directory(common_dir: &Path) -> std::io::Result<OwnedFd> {
 
 /// Writes a new file; `false` when something has the name.
 fn write_note(dir: &OwnedFd, name: &str, path: &[u8]) -> std::io::Result<bool> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o666)) {
-        Ok(fd) => fd,
-        Err(Errno::EXIST) => return Ok(false),
-        Err(error) => return Err(error.into()),
+    let mut file = match files::create_new_at(dir, name, 0o666) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        made => made?,
     };
-    let mut file = std::fs::File::from(file);
     file.write_all(path)?;
     file.write_all(b"\n")?;
     Ok(true)

@@ -34,6 +34,12 @@ pub struct Blob {
     pub bytes: Vec<u8>,
 }
 
+impl TreeItem {
+    pub(crate) fn new(path: &[u8], mode: u32, id: Oid) -> Self {
+        Self { path: String::from_utf8_lossy(path).into_owned(), mode, id: id.to_string() }
+    }
+}
+
 pub(crate) struct Leaf {
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
@@ -56,10 +62,7 @@ impl Facts<'_> {
     pub fn read_blob_of(&self, tree: &TreeId, path: &str, cap: usize) -> Result<Option<Blob>, GitError> {
         let odb = objects::odb(self.repo)?;
         let tree = ids::tree_oid(tree)?;
-        let Some(entry) = find(&odb, tree, path.as_bytes())? else { return Ok(None) };
-        if entry.is_tree() || entry.mode == MODE_GITLINK {
-            return Ok(None);
-        }
+        let Some(entry) = find_file(&odb, tree, path.as_bytes())? else { return Ok(None) };
         let bytes = read_capped(&odb, entry.id, path.as_bytes(), cap)?;
         Ok(Some(Blob { mode: entry.mode, bytes }))
     }
@@ -69,8 +72,7 @@ impl Facts<'_> {
     /// # Errors
     /// [`GitError::NotFound`], [`GitError::Corrupt`] for a tree that cannot be read.
     pub fn has_file(&self, tree: &TreeId, path: &[u8]) -> Result<bool, GitError> {
-        let found = find(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?;
-        Ok(found.is_some_and(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
+        Ok(find_file(&objects::odb(self.repo)?, ids::tree_oid(tree)?, path)?.is_some())
     }
 
     /// Calls back with the path of each leaf of a tree. One that is no UTF-8 is left out.
@@ -89,8 +91,8 @@ impl Facts<'_> {
     /// The id of the file `path` at `commit`.
     pub(crate) fn blob_id(&self, commit: &CommitId, path: &str) -> Result<Option<Oid>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let found = find(&odb, objects::commit_tree(self.repo, commit)?, path.as_bytes())?;
-        Ok(found.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK).map(|entry| entry.id))
+        let found = find_file(&odb, objects::commit_tree(self.repo, commit)?, path.as_bytes())?;
+        Ok(found.map(|entry| entry.id))
     }
 
     /// The content of this hash.
@@ -121,14 +123,7 @@ impl Facts<'_> {
     pub fn list_tree(&self, commit: &CommitId) -> Result<Vec<TreeItem>, GitError> {
         let odb = objects::odb(self.repo)?;
         let leaves = leaves(&odb, objects::commit_tree(self.repo, commit)?)?;
-        Ok(leaves
-            .into_iter()
-            .map(|leaf| TreeItem {
-                path: String::from_utf8_lossy(&leaf.path).into_owned(),
-                mode: leaf.mode,
-                id: leaf.id.to_string(),
-            })
-            .collect())
+        Ok(leaves.iter().map(|leaf| TreeItem::new(&leaf.path, leaf.mode, leaf.id)).collect())
     }
 
     /// The paths of all files and links at `commit`, as they are, sorted. Untrusted bytes.
@@ -153,15 +148,13 @@ impl Facts<'_> {
             if !entry.name.eq_ignore_ascii_case(dir.as_bytes()) {
                 continue;
             }
-            let top = String::from_utf8_lossy(&entry.name).into_owned();
             if !entry.is_tree() {
-                found.push(TreeItem { path: top, mode: entry.mode, id: entry.id.to_string() });
+                found.push(TreeItem::new(&entry.name, entry.mode, entry.id));
                 continue;
             }
-            found.extend(leaves(&odb, entry.id)?.into_iter().map(|leaf| TreeItem {
-                path: format!("{top}/{}", String::from_utf8_lossy(&leaf.path)),
-                mode: leaf.mode,
-                id: leaf.id.to_string(),
+            found.extend(leaves(&odb, entry.id)?.into_iter().map(|leaf| {
+                let path = [entry.name.as_slice(), b"/", &leaf.path].concat();
+                TreeItem::new(&path, leaf.mode, leaf.id)
             }));
         }
         Ok(found)
@@ -227,6 +220,11 @@ pub(crate) fn find(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Entry
     Ok(None)
 }
 
+/// The same, of a file or link.
+fn find_file(odb: &Odb<'_>, tree: Oid, path: &[u8]) -> Result<Option<Entry>, GitError> {
+    Ok(find(odb, tree, path)?.filter(|entry| !entry.is_tree() && entry.mode != MODE_GITLINK))
+}
+
 /// Reads a blob of at most `cap` bytes.
 pub(crate) fn read_capped(odb: &Odb<'_>, id: Oid, path: &[u8], cap: usize) -> Result<Vec<u8>, GitError> {
     let what = || format!("`{}`", clean_bytes(path));
@@ -244,28 +242,34 @@ pub(crate) fn read_capped(odb: &Odb<'_>, id: Oid, path: &[u8], cap: usize) -> Re
 /// All leaves below `tree`, sorted by path.
 pub(crate) fn leaves(odb: &Odb<'_>, tree: Oid) -> Result<Vec<Leaf>, GitError> {
     let mut out = Vec::new();
-    let mut todo = vec![(Vec::new(), tree, 0)];
+    let top = objects::read_tree(odb, tree)?;
     // Few objects can describe endlessly many directories.
-    let mut visited = 0;
-    while let Some((prefix, tree, depth)) = todo.pop() {
-        visited += 1;
-        for entry in objects::read_tree(odb, tree)? {
-            let mut path: Vec<u8> = prefix.clone();
-            path.extend_from_slice(&entry.name);
-            if entry.is_tree() {
-                path.push(b'/');
-                todo.push((path, entry.id, depth + 1));
-            } else {
-                out.push(Leaf { path, mode: entry.mode, id: entry.id });
-            }
+    let mut seen = top.len();
+    let mut open = vec![(Vec::new(), top.into_iter())];
+    while let Some((prefix, entries)) = open.last_mut() {
+        let Some(entry) = entries.next() else {
+            open.pop();
+            continue;
+        };
+        let mut path = Vec::with_capacity(prefix.len() + entry.name.len() + 1);
+        path.extend_from_slice(prefix);
+        path.extend_from_slice(&entry.name);
+        if !entry.is_tree() {
+            out.push(Leaf { path, mode: entry.mode, id: entry.id });
+            continue;
         }
-        if out.len().max(todo.len()).max(visited) > MAX_PATHS || depth > MAX_DEPTH {
+        path.push(b'/');
+        let inner = objects::read_tree(odb, entry.id)?;
+        seen += inner.len();
+        open.push((path, inner.into_iter()));
+        if seen > MAX_PATHS || open.len() > MAX_DEPTH + 1 {
             return Err(GitError::TooLarge {
                 what: "a tree".to_owned(),
                 cap: format!("{MAX_PATHS} paths, {MAX_DEPTH} levels"),
             });
         }
     }
+    // As git sorts trees they are already.
     out.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
 }

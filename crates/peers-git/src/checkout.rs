@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use git2::{Index, IndexEntry, IndexTime, Odb, Oid};
+use git2::{IndexEntry, IndexTime, Odb, Oid};
 use peers_model::TreeId;
 use rustix::fs::{FileType, Stat};
 
@@ -17,6 +17,7 @@ use crate::control::ControlDir;
 use crate::diff::{self, RawChange};
 use crate::error::{GitError, clean_bytes};
 use crate::files;
+use crate::index_file;
 use crate::objects::{MODE_EXEC, MODE_FILE, MODE_GITLINK, MODE_LINK};
 use crate::place::{Content, Place, check_path, parent_and_name};
 use crate::snapshot::{ATTRS_CAP, AttrFile, Known, Stamp, conversion, to_work_tree};
@@ -342,7 +343,7 @@ pub(crate) fn open_below(dir: &Path, path: &[u8]) -> Result<OwnedFd, GitError> {
 }
 
 /// An index entry with the stamp of a file; without one, git looks at the content itself.
-pub(crate) fn index_entry(path: &[u8], mode: u32, id: Oid, stat: Option<&Stat>) -> IndexEntry {
+pub(crate) fn index_entry(path: impl Into<Vec<u8>>, mode: u32, id: Oid, stat: Option<&Stat>) -> IndexEntry {
     // The index keeps the low 32 bits of everything.
     let low = |n: u64| u32::try_from(n & 0xffff_ffff).unwrap_or(0);
     let seconds = |n: i64| i32::try_from(n).unwrap_or(0);
@@ -360,7 +361,7 @@ pub(crate) fn index_entry(path: &[u8], mode: u32, id: Oid, stat: Option<&Stat>) 
         id,
         flags: 0,
         flags_extended: 0,
-        path: path.to_vec(),
+        path: path.into(),
     }
 }
 
@@ -376,12 +377,7 @@ pub(crate) fn ordered_changes(odb: &Odb<'_>, from: Oid, to: Oid) -> Result<Vec<R
     Ok(changes)
 }
 
-pub(crate) fn write_index(path: &Path, laid: &[Laid]) -> Result<(), GitError> {
-    let fail = |source| GitError::library(format!("write `{}`", path.display()), source);
-    let mut index = Index::open(path).map_err(fail)?;
-    index.clear().map_err(fail)?;
-    for leaf in laid {
-        index.add(&index_entry(&leaf.path, leaf.mode, leaf.id, leaf.stat.as_ref())).map_err(fail)?;
-    }
-    index.write().map_err(fail)
+pub(crate) fn write_index(path: &Path, laid: Vec<Laid>) -> Result<(), GitError> {
+    let entry = |leaf: Laid| index_entry(leaf.path, leaf.mode, leaf.id, leaf.stat.as_ref());
+    index_file::write(path, laid.into_iter().map(entry).collect())
 }

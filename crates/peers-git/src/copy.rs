@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use git2::{ObjectType, Odb, OdbLookupFlags, Oid};
 
 use crate::error::GitError;
-use crate::objects::{self, MODE_GITLINK};
+use crate::objects::{self, Entry};
 
 /// When to stop and let `git fetch` do it.
 #[derive(Debug, Clone, Copy)]
@@ -93,12 +93,8 @@ pub(crate) fn copy_closure(
                 }
                 let Some(entries) = objects::parse_tree(&data) else { return Ok(Copied::Odd(what())) };
                 stack.push(Step::Write(oid, kind, data));
-                for entry in entries {
-                    let kind = if entry.is_tree() { ObjectType::Tree } else { ObjectType::Blob };
-                    if entry.mode != MODE_GITLINK {
-                        stack.push(Step::Visit(entry.id, kind));
-                    }
-                }
+                let needed = entries.iter().filter_map(Entry::needed);
+                stack.extend(needed.map(|(id, kind)| Step::Visit(id, kind)));
             }
             _ => {
                 write(dst, oid, kind, &data)?;

@@ -86,7 +86,7 @@ impl Facts<'_> {
     /// [`GitError::TooLarge`] beyond 100 000 paths, [`GitError::Corrupt`].
     pub fn diff_trees(&self, old: &TreeId, new: &TreeId) -> Result<Vec<PathChange>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let changes = self.raw_changes(&odb, old, new)?;
+        let changes = self.raw_changes(&odb, Some(old), new)?;
         changes.iter().map(|change| Ok(patch(&odb, change, 0)?.0)).collect()
     }
 
@@ -96,7 +96,7 @@ impl Facts<'_> {
     /// As [`Facts::diff_trees`].
     pub fn changed_paths(&self, old: &TreeId, new: &TreeId) -> Result<Vec<String>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let changes = self.raw_changes(&odb, old, new)?;
+        let changes = self.raw_changes(&odb, Some(old), new)?;
         Ok(changes.iter().map(|change| String::from_utf8_lossy(&change.path).into_owned()).collect())
     }
 
@@ -107,15 +107,10 @@ impl Facts<'_> {
     /// As [`Facts::diff_trees`].
     pub fn new_files(&self, old: Option<&TreeId>, new: &TreeId) -> Result<Vec<TreeItem>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let tree = |tree: &TreeId| objects::require_tree(self.repo, tree);
-        let changes = raw_changes(&odb, old.map(tree).transpose()?, Some(tree(new)?))?;
+        let changes = self.raw_changes(&odb, old, new)?;
         let file = |change: RawChange| {
             let (mode, id) = change.new?;
-            Some(TreeItem {
-                path: String::from_utf8_lossy(&change.path).into_owned(),
-                mode,
-                id: id.to_string(),
-            })
+            Some(TreeItem::new(&change.path, mode, id))
         };
         Ok(changes.into_iter().filter_map(file).collect())
     }
@@ -132,8 +127,7 @@ impl Facts<'_> {
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<(String, BTreeSet<usize>)>, GitError> {
         let odb = objects::odb(self.repo)?;
-        let tree = |tree: &TreeId| objects::require_tree(self.repo, tree);
-        let changes = raw_changes(&odb, old.map(tree).transpose()?, Some(tree(new)?))?;
+        let changes = self.raw_changes(&odb, old, new)?;
         let mut found = Vec::new();
         for change in changes.iter().filter(|change| change.new.is_some()) {
             let path = String::from_utf8_lossy(&change.path).into_owned();
@@ -186,7 +180,7 @@ impl Facts<'_> {
     ) -> Result<DiffText, GitError> {
         let odb = objects::odb(self.repo)?;
         let mut out = DiffText { text: String::new(), cut: false };
-        for change in self.raw_changes(&odb, old, new)? {
+        for change in self.raw_changes(&odb, Some(old), new)? {
             if !include(&String::from_utf8_lossy(&change.path)) {
                 continue;
             }
@@ -201,9 +195,14 @@ impl Facts<'_> {
         Ok(out)
     }
 
-    fn raw_changes(&self, odb: &Odb<'_>, old: &TreeId, new: &TreeId) -> Result<Vec<RawChange>, GitError> {
-        let (old, new) = (objects::require_tree(self.repo, old)?, objects::require_tree(self.repo, new)?);
-        raw_changes(odb, Some(old), Some(new))
+    fn raw_changes(
+        &self,
+        odb: &Odb<'_>,
+        old: Option<&TreeId>,
+        new: &TreeId,
+    ) -> Result<Vec<RawChange>, GitError> {
+        let tree = |tree: &TreeId| objects::require_tree(self.repo, tree);
+        raw_changes(odb, old.map(tree).transpose()?, Some(tree(new)?))
     }
 }
 

@@ -17,8 +17,7 @@ use crate::error::GitError;
 
 /// A directory handle at `path`; the last component must not be a symlink.
 pub(crate) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?)
+    Ok(open_dir_at(CWD, path.as_os_str().as_bytes())?)
 }
 
 /// The directory `name` below `dir`, not followed.
@@ -29,16 +28,12 @@ pub(crate) fn open_dir_at<Fd: AsFd>(dir: Fd, name: &[u8]) -> rustix::io::Result<
 
 /// `lstat`; `None` when nothing is there.
 pub(crate) fn lstat(path: &Path) -> io::Result<Option<Stat>> {
-    absent(rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW))
+    lstat_at(CWD, path.as_os_str().as_bytes())
 }
 
 /// `lstat` of `name` below `dir`; `None` when nothing is there.
 pub(crate) fn lstat_at<Fd: AsFd>(dir: Fd, name: &[u8]) -> io::Result<Option<Stat>> {
-    absent(rustix::fs::statat(dir, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW))
-}
-
-fn absent<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
-    match result {
+    match rustix::fs::statat(dir, OsStr::from_bytes(name), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(error) => Err(error.into()),
@@ -109,6 +104,13 @@ pub(crate) enum Small {
     Special(&'static str),
 }
 
+impl Small {
+    /// The content, if it is there.
+    pub(crate) fn bytes(self) -> Option<Vec<u8>> {
+        if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+}
+
 /// Reads at most `cap` bytes of a regular file below `dir`.
 pub(crate) fn read_small_at<Fd: AsFd>(dir: Fd, name: &[u8], cap: u64) -> io::Result<Small> {
     let Some(stat) = lstat_at(&dir, name)? else { return Ok(Small::Absent) };
@@ -134,6 +136,11 @@ pub(crate) fn read_small_at<Fd: AsFd>(dir: Fd, name: &[u8], cap: u64) -> io::Res
 /// Reads at most `cap` bytes of a regular file at `path`.
 pub(crate) fn read_small(path: &Path, cap: u64) -> io::Result<Small> {
     read_small_at(CWD, path.as_os_str().as_bytes(), cap)
+}
+
+/// A small plain file; nothing where there is none.
+pub(crate) fn small(path: &Path, cap: u64) -> Result<Option<Vec<u8>>, GitError> {
+    Ok(read_small(path, cap).map_err(|source| GitError::io(path, source))?.bytes())
 }
 
 /// Names and types.
@@ -180,13 +187,18 @@ pub(crate) fn list_some<Fd: AsFd>(dir: Fd, cap: usize) -> io::Result<(Listing, b
 /// Replaces a file of ours: temporary name, write, rename. Not synced: what is kept this way can be
 /// rebuilt.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    replace_as(path, bytes, 0o600)
+}
+
+/// The same, with permissions as far as the operator leaves them to new files.
+pub(crate) fn replace_as(path: &Path, bytes: &[u8], mode: RawMode) -> Result<(), GitError> {
     let fail = |source: io::Error| GitError::io(path, source);
     let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
     let mut temp_name = name.to_owned();
     temp_name.push(format!(".{}.tmp", random_hex().map_err(fail)?));
     let temp = path.with_file_name(temp_name);
     let write = || -> io::Result<()> {
-        let mut file = create_new(&temp)?;
+        let mut file = create_new_at(CWD, &temp, mode)?;
         file.write_all(bytes)?;
         rustix::fs::renameat(CWD, &temp, CWD, path)?;
         Ok(())
@@ -201,29 +213,33 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
 /// Writes a file of ours in place. Only for content that can tell when it is torn, or may be: replacing a
 /// file by renaming makes some file systems write it out at once, which costs milliseconds.
 pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let write = || -> io::Result<()> {
-        let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?);
+    let write = |mut file: File| {
         file.write_all(bytes)?;
         file.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
     };
-    write().map_err(|source| GitError::io(path, source))
+    open_ours(path, OFlags::empty()).and_then(write).map_err(|source| GitError::io(path, source))
+}
+
+fn open_ours(path: &Path, how: OFlags) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | how;
+    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
 /// A new private file at `path`.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    create_new_at(CWD, path, 0o600)
+}
+
+/// The same below `dir`, with permissions as far as the operator leaves them to new files.
+pub(crate) fn create_new_at<Fd: AsFd>(dir: Fd, name: impl AsRef<Path>, mode: RawMode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?))
+    Ok(File::from(rustix::fs::openat(dir, name.as_ref(), flags, Mode::from_raw_mode(mode))?))
 }
 
 /// Appends to a file of ours.
 pub(crate) fn append(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let write = || -> io::Result<()> {
-        let mut file = File::from(rustix::fs::openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)?);
-        file.write_all(bytes)
-    };
-    write().map_err(|source| GitError::io(path, source))
+    let write = |mut file: File| file.write_all(bytes);
+    open_ours(path, OFlags::APPEND).and_then(write).map_err(|source| GitError::io(path, source))
 }
 
 /// A directory of ours; existing is fine, a symlink is not.

@@ -6,11 +6,13 @@ use std::path::Path;
 use git2::{Config, ObjectType, Repository, RepositoryInitOptions};
 use peers_model::CommitId;
 
+use crate::blob;
 use crate::checkout;
 use crate::error::{GitError, RepoError, clean};
 use crate::facts::Identity;
 use crate::files;
 use crate::ids;
+use crate::index_file::IndexLock;
 use crate::objects;
 use crate::refs;
 use crate::repo::PeerRepo;
@@ -83,7 +85,7 @@ impl PeerRepo {
     ) -> Result<FirstCommit, GitError> {
         let branch = self.unborn_branch()?;
         self.check_writable()?;
-        self.check_index_free()?;
+        let _lock = IndexLock::take(self)?;
         let fail = |source| GitError::library("commit the work tree", source);
         let odb = objects::odb(&self.repo)?;
         let nothing = odb.write(ObjectType::Tree, &[]).map_err(fail)?;
@@ -95,12 +97,9 @@ impl PeerRepo {
         let message = message.replace('\0', "\u{fffd}");
         let commit = self.repo.commit(None, &who, &who, &message, &tree, &[]).map_err(fail)?;
         // The index first: whoever is killed in between finds everything staged, and commits it once more.
-        let mut index = self.open_index()?;
-        index.clear().map_err(fail)?;
-        for leaf in crate::blob::leaves(&odb, outcome.tree)? {
-            index.add(&checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None)).map_err(fail)?;
-        }
-        self.write_index(&mut index)?;
+        let leaves = blob::leaves(&odb, outcome.tree)?.into_iter();
+        let staged = leaves.map(|leaf| checkout::index_entry(leaf.path, leaf.mode, leaf.id, None));
+        self.put_index(staged.collect())?;
         let subject = message.lines().next().unwrap_or_default();
         let reason = format!("commit (initial): {subject}");
         refs::compare_and_swap(&self.repo, &branch, None, Some(commit), &who, &reason)?;

@@ -108,6 +108,17 @@ pub enum GuardHow {
     Changed,
 }
 
+impl GuardHow {
+    fn of<T: PartialEq>(old: Option<T>, new: Option<T>) -> Option<Self> {
+        match (old, new) {
+            (old, new) if old == new => None,
+            (None, _) => Some(Self::Added),
+            (_, None) => Some(Self::Removed),
+            _ => Some(Self::Changed),
+        }
+    }
+}
+
 impl GuardSnapshot {
     /// Takes the state now. `refs` are full names, or prefixes ending in `*`, of references that nobody
     /// but us may move; `refs/replace/*` is always among them.
@@ -160,20 +171,15 @@ impl GuardSnapshot {
         }
         let now = read_files(&self.work_dir, &self.git_dir, &self.common_dir)?;
         let names: BTreeSet<&String> = self.files.keys().chain(now.keys()).collect();
-        let absent = FileState::Absent;
+        let is_there = |state: &&FileState| **state != FileState::Absent;
         Ok(names
             .into_iter()
             .filter_map(|name| {
-                let old = self.files.get(name).unwrap_or(&absent);
-                let new = now.get(name).unwrap_or(&absent);
-                let how = match (old, new) {
-                    (old, new) if old == new => return None,
-                    (FileState::Absent, _) => GuardHow::Added,
-                    (_, FileState::Absent) => GuardHow::Removed,
-                    _ => GuardHow::Changed,
-                };
+                let old = self.files.get(name).filter(is_there);
+                let how = GuardHow::of(old, now.get(name).filter(is_there))?;
                 let item = if name == MODULES { GuardItem::Modules } else { GuardItem::File(name.clone()) };
-                Some(GuardChange { restorable: name != MODULES && old.restorable(), item, how })
+                let restorable = name != MODULES && old.is_none_or(FileState::restorable);
+                Some(GuardChange { item, how, restorable })
             })
             .collect())
     }
@@ -189,12 +195,7 @@ impl GuardSnapshot {
         Ok(names
             .into_iter()
             .filter_map(|name| {
-                let how = match (self.refs.get(name), now.get(name)) {
-                    (old, new) if old == new => return None,
-                    (None, _) => GuardHow::Added,
-                    (_, None) => GuardHow::Removed,
-                    _ => GuardHow::Changed,
-                };
+                let how = GuardHow::of(self.refs.get(name), now.get(name))?;
                 Some(GuardChange { item: GuardItem::Ref(name.clone()), how, restorable: true })
             })
             .collect())
@@ -203,10 +204,8 @@ impl GuardSnapshot {
     /// What a guarded file is now: its bytes, up to 1 MiB, or where a link leads. Nothing for what is no file.
     #[must_use]
     pub fn current(&self, name: &str) -> Option<Vec<u8>> {
-        let path = match name.strip_prefix(OWN) {
-            Some(path) => self.git_dir.join(path),
-            None => self.common_dir.join(name),
-        };
+        let (dir, path) = self.place_of(name);
+        let path = dir.join(path);
         match files::read_small(&path, u64::try_from(KEEP_CAP).unwrap_or(u64::MAX)) {
             Ok(Small::Bytes(bytes)) => Some(bytes),
             _ => std::fs::read_link(&path).ok().map(|target| target.into_os_string().into_encoded_bytes()),
@@ -219,11 +218,16 @@ impl GuardSnapshot {
     /// # Errors
     /// [`GitError::Io`] when it cannot be moved.
     pub fn keep_aside(&self, name: &str, label: &str) -> Result<Option<String>, GitError> {
-        let (dir, shown) = match name.strip_prefix(OWN) {
+        let (dir, shown) = self.place_of(name);
+        aside::keep(&self.common_dir, &dir.join(shown), &Path::new(".git").join(shown), label)
+    }
+
+    /// The directory that a file lies in, and its path there.
+    fn place_of<'a>(&'a self, name: &'a str) -> (&'a Path, &'a str) {
+        match name.strip_prefix(OWN) {
             Some(path) => (&self.git_dir, path),
             None => (&self.common_dir, name),
-        };
-        aside::keep(&self.common_dir, &dir.join(shown), &Path::new(".git").join(shown), label)
+        }
     }
 
     /// Whether the repository can be opened now.
@@ -249,10 +253,7 @@ impl GuardSnapshot {
                 }
                 continue;
             };
-            let (dir, path) = match name.strip_prefix(OWN) {
-                Some(path) => (self.git_dir.as_path(), path),
-                None => (self.common_dir.as_path(), name.as_str()),
-            };
+            let (dir, path) = self.place_of(name);
             let place = match places.entry(dir) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Place::ours(dir)?),
@@ -266,28 +267,18 @@ impl GuardSnapshot {
 
     fn restore(&self, place: &mut Place, name: &str, path: &str) -> Result<bool, GitError> {
         let state = self.files.get(name).unwrap_or(&FileState::Absent);
-        if !state.restorable() {
-            return Ok(false);
-        }
-        match state {
-            FileState::Directory => {
-                // Something else is there, or nothing. An empty one will do: its files follow.
-                place.remove_all(path.as_bytes())?;
-                place.write(path.as_bytes(), &Content::Dir).map(|done| done.is_ok())
-            }
-            FileState::Absent => place.remove_all(path.as_bytes()).map(|()| true),
+        let content = match state {
+            // Something else is there, or nothing. An empty one will do: its files follow.
+            FileState::Directory => Content::Dir,
             FileState::File { bytes: Some(bytes), executable, .. } => {
-                place.remove_all(path.as_bytes())?;
-                let content = Content::File { bytes, executable: *executable };
-                place.write(path.as_bytes(), &content).map(|done| done.is_ok())
+                Content::File { bytes, executable: *executable }
             }
-            FileState::Link { target } => {
-                place.remove_all(path.as_bytes())?;
-                let content = Content::Link { target: target.as_bytes() };
-                place.write(path.as_bytes(), &content).map(|done| done.is_ok())
-            }
-            FileState::File { bytes: None, .. } | FileState::Other { .. } => Ok(false),
-        }
+            FileState::Link { target } => Content::Link { target: target.as_bytes() },
+            FileState::Absent => return place.remove_all(path.as_bytes()).map(|()| true),
+            FileState::File { bytes: None, .. } | FileState::Other { .. } => return Ok(false),
+        };
+        place.remove_all(path.as_bytes())?;
+        place.write(path.as_bytes(), &content).map(|done| done.is_ok())
     }
 
     /// Puts changed references back. Returns the changes that could not be undone (the old commit is gone).

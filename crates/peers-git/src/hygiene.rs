@@ -113,16 +113,7 @@ pub(crate) fn check_objects(common_dir: &Path) -> Result<(), RepoError> {
 
 fn check_store(objects: &Path) -> Result<(), RepoError> {
     let io = |source: io::Error| RepoError::io(objects, source);
-    let dir = match files::open_dir(objects) {
-        Ok(dir) => dir,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => {
-            return match files::lstat(objects) {
-                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(objects),
-                _ => Err(io(source)),
-            };
-        }
-    };
+    let Some(dir) = open_plain(objects)? else { return Ok(()) };
     let Some(listed) = files::list(&dir, MAX_BESIDE).map_err(io)? else { return crowded(objects) };
     for (name, kind) in listed {
         if !is_of_store(&name) {
@@ -153,16 +144,7 @@ fn is_of_store(name: &[u8]) -> bool {
 
 /// Every leaf is a regular file, every inner node a directory.
 fn sweep(top: &Path, sizes: bool, budget: &mut usize) -> Result<(), RepoError> {
-    let dir = match files::open_dir(top) {
-        Ok(dir) => dir,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => {
-            return match files::lstat(top) {
-                Ok(Some(stat)) if files::kind(&stat) != FileType::Directory => plain_dir(top),
-                _ => Err(RepoError::io(top, source)),
-            };
-        }
-    };
+    let Some(dir) = open_plain(top)? else { return Ok(()) };
     let mut levels = vec![Level::look(dir, top.to_owned(), sizes, budget)?];
     loop {
         let depth = levels.len();
@@ -260,6 +242,16 @@ fn plain_file(path: &Path, cap: u64) -> Result<(), RepoError> {
         return refuse(path, format!("larger than {cap} bytes"));
     }
     require(path, kind, FileType::RegularFile)
+}
+
+/// A directory, if something is there.
+fn open_plain(path: &Path) -> Result<Option<OwnedFd>, RepoError> {
+    match files::open_dir(path) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // What is no directory is said to be what it is.
+        Err(source) => plain_dir(path).and(Err(RepoError::io(path, source))),
+    }
 }
 
 fn plain_dir(path: &Path) -> Result<(), RepoError> {

@@ -1,17 +1,18 @@
-//! Opening the agents' index.
+//! Opening the agents' index, and writing one.
 //!
 //! A file of a few megabytes can stand for gigabytes: the number of entries in its header is believed before
 //! there is one, names are stored as what differs from the one before, and the trees in it are as deep as they
 //! say. So what it would come to is added up before the library sees it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use git2::Index;
+use git2::{Index, IndexEntry};
+use sha1::{Digest as _, Sha1};
 
 use crate::blob::TreeItem;
-use crate::error::{GitError, RepoError};
+use crate::error::{BusyState, GitError, RepoError};
 use crate::files;
 use crate::repo::PeerRepo;
 
@@ -24,8 +25,17 @@ const MAX_TREES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 2_048;
 /// What is remembered of conflicts. Each name in it costs many times its bytes.
 const MAX_CONFLICTS: u64 = 16 << 20;
-/// Of an entry's flags those that say which side of a conflict it is.
-const STAGE: u16 = 0x3000;
+/// Of an entry's flags those that say which side of a conflict it is, how long its path is, that there are extended
+/// ones, and `assume-unchanged`.
+pub(crate) const STAGE: u16 = 0x3000;
+const LENGTH: u16 = 0x0fff;
+const EXTENDED: u16 = 0x4000;
+pub(crate) const ASSUME: u16 = 0x8000;
+/// Of the extended ones `skip-worktree` and `intent-to-add`.
+pub(crate) const SKIP: u16 = 0x4000;
+pub(crate) const NEW: u16 = 0x2000;
+/// What stands in a lock of ours. Git's own hold an index.
+pub(crate) const LOCK: &[u8] = b"peers\n";
 /// Bytes of the hash at the end, and of each in it.
 const HASH: u64 = 20;
 /// Fields of an entry before its flags.
@@ -35,7 +45,7 @@ impl PeerRepo {
     /// The index as that of the repository: what is added to it must be in the object store.
     pub(crate) fn open_index(&self) -> Result<Index, GitError> {
         let fail = |source| GitError::library("read the index", source);
-        self.check_index()?;
+        check(&self.index_path())?;
         let mut index = self.repo.index().map_err(fail)?;
         index.read(true).map_err(fail)?;
         Ok(index)
@@ -43,11 +53,21 @@ impl PeerRepo {
 
     /// The index as a file of no repository.
     pub(crate) fn open_index_file(&self) -> Result<Index, GitError> {
-        let fail = |source| GitError::library("read the index", source);
-        self.check_index()?;
-        let mut index = Index::open(&self.git_dir().join("index")).map_err(fail)?;
-        index.read(true).map_err(fail)?;
-        Ok(index)
+        open(&self.index_path())
+    }
+
+    /// Whether git was told not to look at some of the files.
+    pub(crate) fn hides_files(&self) -> Result<bool, GitError> {
+        check(&self.index_path())
+    }
+
+    /// Writes a new index with these entries, which replaces the old one. To be called with the index locked.
+    pub(crate) fn put_index(&self, entries: Vec<IndexEntry>) -> Result<(), GitError> {
+        write(&self.index_path(), entries)
+    }
+
+    pub(crate) fn index_path(&self) -> PathBuf {
+        self.git_dir().join("index")
     }
 
     /// The files that a commit of an index would have, sorted by path. `file` is the index, by default the
@@ -56,39 +76,104 @@ impl PeerRepo {
     /// # Errors
     /// [`GitError`] for an index that cannot be read.
     pub fn staged(&self, file: Option<&Path>) -> Result<Vec<TreeItem>, GitError> {
-        let own = self.git_dir().join("index");
-        let path = file.unwrap_or(&own);
-        check(path)?;
-        let index = Index::open(path).map_err(|source| GitError::library("read the index", source))?;
+        let index = open(file.unwrap_or(&self.index_path()))?;
         let staged = index.iter().filter(|entry| entry.flags & STAGE == 0);
-        let mut files: Vec<TreeItem> = staged
-            .map(|entry| TreeItem {
-                path: String::from_utf8_lossy(&entry.path).into_owned(),
-                mode: entry.mode,
-                id: entry.id.to_string(),
-            })
-            .collect();
+        let mut files: Vec<TreeItem> =
+            staged.map(|entry| TreeItem::new(&entry.path, entry.mode, entry.id)).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(files)
     }
+}
 
-    fn check_index(&self) -> Result<(), GitError> {
-        check(&self.git_dir().join("index"))
+/// What the operator told git not to look at: `assume-unchanged` among the flags, `skip-worktree` among the extended ones.
+pub(crate) fn hidden(entry: &IndexEntry) -> (u16, u16) {
+    (entry.flags & ASSUME, entry.flags_extended & SKIP)
+}
+
+/// Writes a new index with these entries, which replaces what is at `path`. What else an index can hold (trees computed
+/// earlier, lists of untracked files) is not in it.
+///
+/// The library would look for each entry among all that are there, and it hashes with a guard against forgeries: here
+/// nobody can gain by one.
+pub(crate) fn write(path: &Path, mut entries: Vec<IndexEntry>) -> Result<(), GitError> {
+    entries.sort_by(|a, b| (&a.path, a.flags & STAGE).cmp(&(&b.path, b.flags & STAGE)));
+    let is_extended = |entry: &IndexEntry| entry.flags_extended & (SKIP | NEW) != 0;
+    let version: u32 = if entries.iter().any(is_extended) { 3 } else { 2 };
+    let mut out = Vec::with_capacity(entries.len().saturating_mul(112));
+    out.extend_from_slice(b"DIRC");
+    out.extend_from_slice(&version.to_be_bytes());
+    out.extend_from_slice(&u32::try_from(entries.len()).unwrap_or(u32::MAX).to_be_bytes());
+    for entry in &entries {
+        let begin = out.len();
+        for time in [&entry.ctime, &entry.mtime] {
+            out.extend_from_slice(&time.seconds().to_be_bytes());
+            out.extend_from_slice(&time.nanoseconds().to_be_bytes());
+        }
+        let IndexEntry { dev, ino, mode, uid, gid, file_size, .. } = entry;
+        for field in [dev, ino, mode, uid, gid, file_size] {
+            out.extend_from_slice(&field.to_be_bytes());
+        }
+        out.extend_from_slice(entry.id.as_bytes());
+        let length = u16::try_from(entry.path.len()).unwrap_or(LENGTH).min(LENGTH);
+        let extended = if is_extended(entry) { EXTENDED } else { 0 };
+        let flags = entry.flags & (ASSUME | STAGE) | extended | length;
+        out.extend_from_slice(&flags.to_be_bytes());
+        if extended != 0 {
+            out.extend_from_slice(&(entry.flags_extended & (SKIP | NEW)).to_be_bytes());
+        }
+        out.extend_from_slice(&entry.path);
+        // At least one zero, and a length that eight divides.
+        let size = (out.len() - begin + 8) & !7;
+        out.resize(begin + size, 0);
+    }
+    let hash = Sha1::digest(&out);
+    out.extend_from_slice(&hash);
+    files::replace_as(path, &out, 0o666)
+}
+
+/// The lock that git takes before it changes the index.
+pub(crate) struct IndexLock(PathBuf);
+
+impl IndexLock {
+    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
+        let path = peer.git_dir().join("index.lock");
+        let busy =
+            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
+        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
+            _ => GitError::io(&path, source),
+        })?;
+        let lock = Self(path);
+        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
+        Ok(lock)
     }
 }
 
-fn check(path: &Path) -> Result<(), GitError> {
-    if files::lstat(path).map_err(|source| GitError::io(path, source))?.is_none()
-        || is_bounded(path).is_some()
-    {
-        return Ok(());
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // Nothing can be done about one that stays; `remove_own_index_lock` knows it.
+        let _ = rustix::fs::unlinkat(rustix::fs::CWD, &self.0, rustix::fs::AtFlags::empty());
     }
-    let found = "no index of git, or one that stands for more than can be read".to_owned();
-    Err(RepoError::Unsafe { path: path.to_owned(), found }.into())
 }
 
-/// Nothing for an index that cannot be read, or would cost too much.
-fn is_bounded(path: &Path) -> Option<()> {
+fn open(path: &Path) -> Result<Index, GitError> {
+    check(path)?;
+    Index::open(path).map_err(|source| GitError::library("read the index", source))
+}
+
+/// Whether an index hides files.
+fn check(path: &Path) -> Result<bool, GitError> {
+    if files::lstat(path).map_err(|source| GitError::io(path, source))?.is_none() {
+        return Ok(false);
+    }
+    read_through(path).ok_or_else(|| {
+        let found = "no index of git, or one that stands for more than can be read".to_owned();
+        RepoError::Unsafe { path: path.to_owned(), found }.into()
+    })
+}
+
+/// Whether an index hides files; nothing for one that cannot be read, or would cost too much.
+fn read_through(path: &Path) -> Option<bool> {
     let (file, stat) = files::open_regular(rustix::fs::CWD, path.as_os_str().as_bytes()).ok()?;
     let left = files::size(&stat).checked_sub(HASH)?;
     let mut from = Bytes { from: BufReader::with_capacity(1 << 16, file), left };
@@ -100,9 +185,11 @@ fn is_bounded(path: &Path) -> Option<()> {
     if !(2..=4).contains(&version) || count > MAX_ENTRIES {
         return None;
     }
-    let (mut last, mut total) = (0_u64, 0_u64);
+    let (mut last, mut total, mut hides) = (0_u64, 0_u64, false);
     for _ in 0..count {
-        last = entry(&mut from, (version == 4).then_some(last))?;
+        let hidden;
+        (last, hidden) = entry(&mut from, (version == 4).then_some(last))?;
+        hides |= hidden;
         total = total.checked_add(last).filter(|total| *total <= MAX_PATHS)?;
     }
     while from.left > 0 {
@@ -115,26 +202,27 @@ fn is_bounded(path: &Path) -> Option<()> {
             _ => from.skip(size)?,
         }
     }
-    Some(())
+    Some(hides)
 }
 
-/// Goes over one entry; how long its path is. `last` is how long the one before was, where a path is what
-/// differs from that.
-fn entry(from: &mut Bytes, last: Option<u64>) -> Option<u64> {
+/// Goes over one entry: how long its path is, and whether it is hidden. `last` is how long the one before was, where a
+/// path is what differs from that.
+fn entry(from: &mut Bytes, last: Option<u64>) -> Option<(u64, bool)> {
     from.skip(FIELDS)?;
     let flags = u16::from_be_bytes(from.array()?);
-    let mut head = FIELDS + 2;
-    if flags & 0x4000 != 0 {
-        from.skip(2)?;
+    let (mut head, mut hidden) = (FIELDS + 2, flags & ASSUME != 0);
+    if flags & EXTENDED != 0 {
+        hidden |= u16::from_be_bytes(from.array()?) & SKIP != 0;
         head += 2;
     }
     if let Some(last) = last {
         let kept = last.checked_sub(from.varint()?)?;
-        return kept.checked_add(from.until_zero()?);
+        return Some((kept.checked_add(from.until_zero()?)?, hidden));
     }
-    let length = match u64::from(flags & 0xfff) {
-        0xfff => from.until_zero()?,
+    let length = match flags & LENGTH {
+        LENGTH => from.until_zero()?,
         length => {
+            let length = u64::from(length);
             from.skip(length)?;
             // Without it the library would take what follows for more of the path.
             if from.array()? != [0] {
@@ -145,7 +233,7 @@ fn entry(from: &mut Bytes, last: Option<u64>) -> Option<u64> {
     };
     let size = (head.checked_add(length)?.checked_add(8)?) & !7;
     from.skip(size.checked_sub(head + length + 1)?)?;
-    Some(length)
+    Some((length, hidden))
 }
 
 /// Whether the trees in an index are as many as they say, and not too deep: they are read by recursion.

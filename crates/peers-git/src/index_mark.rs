@@ -13,6 +13,7 @@ use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
 use crate::ids;
+use crate::index_file::{ASSUME, IndexLock, NEW, SKIP, STAGE, hidden};
 use crate::objects::{self, MODE_EXEC, MODE_FILE, MODE_LINK};
 use crate::repo::PeerRepo;
 use crate::store::Budget;
@@ -111,7 +112,7 @@ impl PeerRepo {
             return Ok(settled);
         }
         let tree = control.facts().tree_of(head)?;
-        let Ok(mut index) = self.open_index_file() else { return Ok(settled) };
+        let Ok(index) = self.open_index_file() else { return Ok(settled) };
         let leaves = leaves_of(control, &tree)?;
         let mut wrong: BTreeSet<Vec<u8>> = BTreeSet::new();
         compare(&index, &leaves, &mut |text, path| {
@@ -125,7 +126,7 @@ impl PeerRepo {
             return Ok(settled);
         }
         self.check_writable()?;
-        self.check_index_free()?;
+        let _lock = IndexLock::take(self)?;
         let mut staged = Vec::new();
         let mut keep = Vec::new();
         let written = self.index_seconds();
@@ -143,9 +144,6 @@ impl PeerRepo {
                 staged.push(entry);
             }
         }
-        // From here on they are only ours.
-        let fail = |source| GitError::library("write the index", source);
-        index.clear().map_err(fail)?;
         for path in &wrong {
             let there = right.remove(path);
             if there.is_none() {
@@ -154,16 +152,12 @@ impl PeerRepo {
             let Some((mode, id)) = leaves.get(path) else { continue };
             keep.push(match there {
                 Some(entry) => IndexEntry { flags: 0, flags_extended: 0, ..unracy(entry, written) },
-                None => checkout::index_entry(path, *mode, *id, None),
+                None => checkout::index_entry(path.as_slice(), *mode, *id, None),
             });
         }
         (settled.kept, settled.left_out) =
             self.keep_staged(control, head, (&staged, &leaves), (name, author))?;
-        keep.sort_by(|a, b| (&a.path, stage(a)).cmp(&(&b.path, stage(b))));
-        for entry in &keep {
-            index.add(entry).map_err(fail)?;
-        }
-        self.write_index(&mut index)?;
+        self.put_index(keep)?;
         Ok(settled)
     }
 
@@ -246,7 +240,7 @@ impl PeerRepo {
     }
 
     fn index_stamp(&self) -> String {
-        let stat = files::lstat(&self.git_dir().join("index")).ok().flatten();
+        let stat = files::lstat(&self.index_path()).ok().flatten();
         stat.map_or_else(String::new, |s| {
             let times = (s.st_mtime, s.st_mtime_nsec, s.st_ctime, s.st_ctime_nsec);
             format!("{} {} {times:?}", s.st_ino, files::size(&s))
@@ -255,7 +249,7 @@ impl PeerRepo {
 
     /// When the index was written, in seconds.
     fn index_seconds(&self) -> i64 {
-        let stat = files::lstat(&self.git_dir().join("index")).ok().flatten();
+        let stat = files::lstat(&self.index_path()).ok().flatten();
         stat.map_or(0, |stat| stat.st_mtime)
     }
 }
@@ -273,8 +267,8 @@ fn compare(index: &Index, leaves: &Leaves, each: &mut dyn FnMut(String, &[u8]) -
     for entry in index.iter() {
         absent.remove(entry.path.as_slice());
         let same = leaves.get(&entry.path) == Some(&(entry.mode, entry.id));
-        if !same || stage(&entry) != 0 || is_hidden(&entry) || is_new(&entry) {
-            let (flags, more) = (entry.flags & 0xb000, entry.flags_extended & 0x6000);
+        if !same || stage(&entry) != 0 || hidden(&entry) != (0, 0) || is_new(&entry) {
+            let (flags, more) = (entry.flags & (ASSUME | STAGE), entry.flags_extended & (SKIP | NEW));
             let path = ids::hex(&entry.path);
             let text = format!("{:o} {} {flags:x} {more:x} {path}", entry.mode, entry.id);
             if !each(text, &entry.path) {
@@ -290,17 +284,11 @@ fn compare(index: &Index, leaves: &Leaves, each: &mut dyn FnMut(String, &[u8]) -
 }
 
 fn stage(entry: &IndexEntry) -> u16 {
-    entry.flags & 0x3000
+    entry.flags & STAGE
 }
 
-/// `assume-unchanged` or `skip-worktree`.
-fn is_hidden(entry: &IndexEntry) -> bool {
-    entry.flags & 0x8000 != 0 || entry.flags_extended & 0x4000 != 0
-}
-
-/// `intent-to-add`.
 fn is_new(entry: &IndexEntry) -> bool {
-    entry.flags_extended & 0x2000 != 0
+    entry.flags_extended & NEW != 0
 }
 
 /// An entry whose file may have changed after it was looked at within the tick of a clock: git is made to

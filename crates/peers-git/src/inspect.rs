@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::error::{GitError, clean};
 use crate::files::{self, Small};
 use crate::gitconfig::{self, CONFIG_CAP, Setting};
+use crate::index_file::hidden;
 use crate::refs;
 use crate::repo::PeerRepo;
 
@@ -170,13 +171,8 @@ fn scan_hooks(common_dir: &Path, out: &mut Vec<GitWarning>) -> Result<(), GitErr
 /// `assume-unchanged` and `skip-worktree`.
 fn scan_index(repo: &PeerRepo, out: &mut Vec<GitWarning>) {
     // An index that cannot be read hides nothing from us: we do not use it.
-    let Ok(index) = repo.open_index() else { return };
-    let assume_unchanged = git2::IndexEntryFlag::VALID.bits();
-    let skip_worktree = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
-    for entry in index.iter() {
-        let hidden = entry.flags & assume_unchanged != 0 || entry.flags_extended & skip_worktree != 0;
-        if hidden {
-            push(out, WarningKind::IndexFlags, &String::from_utf8_lossy(&entry.path), "");
-        }
+    let Ok(index) = repo.open_index_file() else { return };
+    for entry in index.iter().filter(|entry| hidden(entry) != (0, 0)) {
+        push(out, WarningKind::IndexFlags, &String::from_utf8_lossy(&entry.path), "");
     }
 }

@@ -13,6 +13,7 @@
 //! Start reading at [`PeerRepo::open`], [`ControlDir::import`] and [`ControlDir::tree_state`].
 
 mod aside;
+mod bare;
 mod blame;
 mod blob;
 mod checkout;

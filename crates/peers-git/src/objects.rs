@@ -1,6 +1,6 @@
 //! Raw git objects: parsed strictly, without the library's view of grafts, attributes or names.
 
-use git2::{ErrorCode, Odb, Oid, Repository};
+use git2::{ErrorCode, ObjectType, Odb, Oid, Repository};
 use peers_model::{CommitId, TreeId};
 
 use crate::error::GitError;
@@ -95,6 +95,12 @@ impl Entry {
 
     pub(crate) fn is_tree(&self) -> bool {
         self.mode == MODE_TREE
+    }
+
+    /// The object that must be there with the tree: that of a submodule lies elsewhere.
+    pub(crate) fn needed(&self) -> Option<(Oid, ObjectType)> {
+        let kind = if self.is_tree() { ObjectType::Tree } else { ObjectType::Blob };
+        (self.mode != MODE_GITLINK).then_some((self.id, kind))
     }
 }
 
@@ -240,7 +246,7 @@ fn all_of<'a>(tree: Option<&'a (Oid, git2::OdbObject<'_>)>) -> Result<Vec<RawEnt
 fn tree_object<'a>(odb: &'a Odb<'_>, id: Oid) -> Result<git2::OdbObject<'a>, GitError> {
     let what = || format!("tree {id}");
     let (size, kind) = odb.read_header(id).map_err(|source| missing(what(), source))?;
-    if kind != git2::ObjectType::Tree {
+    if kind != ObjectType::Tree {
         return Err(GitError::Corrupt { what: what(), detail: format!("it is a {kind}") });
     }
     if size > META_CAP {

@@ -1,13 +1,12 @@
 //! Writing files below one directory, handle by handle, never through a symlink.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
 use rustix::io::Errno;
 
 use crate::error::{GitError, clean_bytes};
@@ -78,11 +77,8 @@ impl Place {
         let leaf = OsStr::from_bytes(name);
         match content {
             Content::File { bytes, executable } => {
-                let flags =
-                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let mode = Mode::from_raw_mode(if *executable { 0o777 } else { 0o666 });
-                let fd = rustix::fs::openat(dir, leaf, flags, mode).map_err(|e| fail(e.into()))?;
-                let mut file = File::from(fd);
+                let mode = if *executable { 0o777 } else { 0o666 };
+                let mut file = files::create_new_at(dir, leaf, mode).map_err(fail)?;
                 file.write_all(bytes).map_err(fail)?;
                 rustix::fs::fstat(&file).map(Ok).map_err(|e| fail(e.into()))
             }

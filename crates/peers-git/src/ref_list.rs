@@ -7,7 +7,7 @@ use peers_model::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{GitError, clean_bytes};
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::objects;
 use crate::refs;
@@ -150,9 +150,7 @@ impl PeerRepo {
     pub fn pseudo_commits(&self, cap: usize) -> Vec<CommitId> {
         let mut found = Vec::new();
         for name in PSEUDO {
-            let Ok(Small::Bytes(bytes)) = files::read_small(&self.git_dir().join(name), FILE_CAP) else {
-                continue;
-            };
+            let Ok(Some(bytes)) = files::small(&self.git_dir().join(name), FILE_CAP) else { continue };
             let hashes = bytes.split(|b| *b == b'\n').filter_map(|line| hash_at(line, 0));
             found.extend(hashes.take(cap).filter_map(|hash| self.peel(hash)));
         }
@@ -180,7 +178,7 @@ impl PeerRepo {
     #[must_use]
     pub fn reflog(&self, name: &str, cap: usize) -> Vec<CommitId> {
         let log = self.common_dir().join("logs").join(name);
-        let Ok(Small::Bytes(bytes)) = files::read_small(&log, FILE_CAP) else { return Vec::new() };
+        let Ok(Some(bytes)) = files::small(&log, FILE_CAP) else { return Vec::new() };
         let mut found = Vec::new();
         for line in bytes.split(|b| *b == b'\n').rev() {
             if found.len() >= cap {

@@ -87,22 +87,21 @@ pub(crate) fn compare_and_swap(
     change.commit().map_err(fail)
 }
 
-/// Makes `HEAD` symbolic. Not through the library's own `set_head`: that one opens every linked worktree,
-/// and refuses a branch that an agent has checked out in one of them.
-pub(crate) fn point_head(repo: &Repository, branch: &str, who: &Signature<'_>) -> Result<(), GitError> {
-    let fail = |source| GitError::library(format!("set HEAD to `{}`", clean(branch, 200)), source);
+/// Makes `HEAD` name a branch, or a commit. Not through the library's own `set_head`: that one opens every linked
+/// worktree, and refuses a branch that an agent has checked out in one of them.
+pub(crate) fn set_head(
+    repo: &Repository,
+    to: Result<&str, Oid>,
+    who: &Signature<'_>,
+) -> Result<(), GitError> {
+    let fail = |source| GitError::library("set HEAD", source);
     let mut change = repo.transaction().map_err(fail)?;
     change.lock_ref("HEAD").map_err(fail)?;
-    change.set_symbolic_target("HEAD", branch, Some(who), "checkout: by peers").map_err(fail)?;
-    change.commit().map_err(fail)
-}
-
-/// Makes `HEAD` direct.
-pub(crate) fn detach_head(repo: &Repository, at: Oid, who: &Signature<'_>) -> Result<(), GitError> {
-    let fail = |source| GitError::library("detach HEAD", source);
-    let mut change = repo.transaction().map_err(fail)?;
-    change.lock_ref("HEAD").map_err(fail)?;
-    change.set_target("HEAD", at, Some(who), "checkout: by peers").map_err(fail)?;
+    match to {
+        Ok(branch) => change.set_symbolic_target("HEAD", branch, Some(who), "checkout: by peers"),
+        Err(commit) => change.set_target("HEAD", commit, Some(who), "checkout: by peers"),
+    }
+    .map_err(fail)?;
     change.commit().map_err(fail)
 }
 

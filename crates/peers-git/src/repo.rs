@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Config, ErrorClass, ErrorCode, Repository, RepositoryOpenFlags, RepositoryState};
-use peers_model::CommitId;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
@@ -296,19 +295,6 @@ impl PeerRepo {
     pub(crate) fn check_writable(&self) -> Result<(), RepoError> {
         hygiene::check(&self.git_dir, &self.common_dir)?;
         self.check_objects()
-    }
-}
-
-/// The shallow edge of the operator's own clone, line by line checked.
-pub(crate) fn peer_shallow(peer: &PeerRepo) -> Result<Option<String>, GitError> {
-    let path = peer.common_dir().join("shallow");
-    match files::read_small(&path, 16 << 20).map_err(|source| GitError::io(&path, source))? {
-        Small::Bytes(bytes) => {
-            let text = String::from_utf8_lossy(&bytes);
-            let lines = text.lines().filter(|line| CommitId::new(*line).is_ok());
-            Ok(Some(lines.flat_map(|line| [line, "\n"]).collect()))
-        }
-        _ => Ok(None),
     }
 }
 

@@ -3,26 +3,22 @@
 //! In two steps, so that whoever keeps a record of it can write that in between: everything that can
 //! forbid it is looked at first, with the index locked, and nothing has changed yet.
 
-use std::path::PathBuf;
-
-use git2::{Index, Odb, Oid, Signature};
+use git2::{Odb, Oid, Signature};
 use peers_model::CommitId;
 use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::diff::RawChange;
-use crate::error::{BusyState, GitError, RepoError, clean};
-use crate::files::{self, Small};
+use crate::error::{GitError, clean};
+use crate::files;
 use crate::ids;
+use crate::index_file::{IndexLock, LOCK};
 use crate::objects;
 use crate::place::{Place, check_path};
 use crate::refs;
 use crate::repo::PeerRepo;
 use crate::write::{Author, is_ours, write_changes};
-
-/// What stands in a lock of ours. Git's own hold an index.
-const LOCK: &[u8] = b"peers\n";
 
 /// A move of a branch and its work tree that nothing forbids. The index is locked as long as it lives.
 pub struct Reset<'a> {
@@ -100,8 +96,7 @@ impl PeerRepo {
     /// [`GitError::Io`].
     pub fn remove_own_index_lock(&self) -> Result<bool, GitError> {
         let path = self.git_dir().join("index.lock");
-        let found = files::read_small(&path, 64).map_err(|source| GitError::io(&path, source))?;
-        if !matches!(found, Small::Bytes(bytes) if bytes == LOCK) {
+        if files::small(&path, 64)?.as_deref() != Some(LOCK) {
             return Ok(false);
         }
         self.remove_index_lock()
@@ -171,53 +166,7 @@ impl Reset<'_> {
         let mut index = self.peer.open_index_file()?;
         let mut writer = self.writer(tree)?;
         write_changes(&mut writer, &mut index, changes)?;
-        replace_index(self.peer, &index)?;
+        self.peer.put_index(index.iter().collect())?;
         Ok(writer.report)
-    }
-}
-
-/// Writes a new index beside the old one, which it replaces. To be called with the index locked.
-pub(crate) fn replace_index(peer: &PeerRepo, index: &Index) -> Result<(), GitError> {
-    let path = peer.git_dir().join("index");
-    let fail = |source| GitError::library("write the index", source);
-    let hex = files::random_hex().map_err(|source| GitError::io(&path, source))?;
-    let fresh = peer.git_dir().join(format!("index.peers-{hex}"));
-    let replace = || -> Result<(), GitError> {
-        let mut new = Index::open(&fresh).map_err(fail)?;
-        for entry in index.iter() {
-            new.add(&entry).map_err(fail)?;
-        }
-        new.write().map_err(fail)?;
-        rustix::fs::renameat(CWD, &fresh, CWD, &path).map_err(|error| GitError::io(&path, error))
-    };
-    replace().inspect_err(|_| {
-        // It may not exist; there is nothing better to do about it.
-        let _ = rustix::fs::unlinkat(CWD, &fresh, AtFlags::empty());
-    })
-}
-
-/// The lock that git takes before it changes the index.
-pub(crate) struct IndexLock(PathBuf);
-
-impl IndexLock {
-    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
-        use std::io::Write as _;
-        let path = peer.git_dir().join("index.lock");
-        let busy =
-            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
-        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
-            _ => GitError::io(&path, source),
-        })?;
-        let lock = Self(path);
-        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
-        Ok(lock)
-    }
-}
-
-impl Drop for IndexLock {
-    fn drop(&mut self) {
-        // Nothing can be done about one that stays; `remove_own_index_lock` knows it.
-        let _ = rustix::fs::unlinkat(CWD, &self.0, AtFlags::empty());
     }
 }

@@ -8,7 +8,7 @@ use peers_model::CommitId;
 
 use crate::control::ControlDir;
 use crate::error::{GitError, clean};
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::objects;
 use crate::refs;
@@ -126,17 +126,12 @@ impl ControlDir {
             wanted.insert(name.clone(), (ids::commit_oid(on)?, true));
         }
         let path = self.path().join(SALVAGED);
-        if let Small::Bytes(bytes) =
-            files::read_small(&path, SALVAGED_CAP).map_err(|source| GitError::io(&path, source))?
-        {
-            for (hash, name) in
-                String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.split_once(' '))
-            {
-                if hash == LOST {
-                    wanted.remove(name);
-                } else if let Ok(oid) = Oid::from_str(hash) {
-                    wanted.insert(name.to_owned(), (oid, false));
-                }
+        let bytes = files::small(&path, SALVAGED_CAP)?.unwrap_or_default();
+        for (hash, name) in String::from_utf8_lossy(&bytes).lines().filter_map(|line| line.split_once(' ')) {
+            if hash == LOST {
+                wanted.remove(name);
+            } else if let Ok(oid) = Oid::from_str(hash) {
+                wanted.insert(name.to_owned(), (oid, false));
             }
         }
         wanted.retain(|name, _| !here.contains(name) && refs::check_name(&format!("{PREFIX}{name}")).is_ok());

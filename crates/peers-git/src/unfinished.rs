@@ -157,17 +157,14 @@ fn copies(name: &str, path: &Path) -> Option<Vec<(String, Vec<u8>)>> {
 /// The files at a place by name: one, or those of a directory.
 fn contents(path: &Path) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
     let mut out = BTreeMap::new();
-    let bytes = |small: Small| if let Small::Bytes(bytes) = small { Some(bytes) } else { None };
     match files::open_dir(path) {
         Ok(dir) => {
             for (name, _) in files::list(&dir, MAX_FILES).ok().flatten().unwrap_or_default() {
-                let content = files::read_small_at(&dir, &name, FILE_CAP).ok().and_then(bytes);
+                let content = files::read_small_at(&dir, &name, FILE_CAP).ok().and_then(Small::bytes);
                 out.insert(name, content);
             }
         }
-        Err(_) => {
-            out.insert(Vec::new(), files::read_small(path, FILE_CAP).ok().and_then(bytes));
-        }
+        Err(_) => drop(out.insert(Vec::new(), files::small(path, FILE_CAP).ok().flatten())),
     }
     out
 }

@@ -10,7 +10,8 @@ use std::path::Path;
 use peers_model::CommitId;
 
 use crate::error::clean;
-use crate::files::{self, Small};
+use crate::files;
+use crate::index_file::SKIP;
 use crate::repo::PeerRepo;
 use crate::snapshot::{ATTRS_CAP, AttrFile, DirtyFile, DirtyStatus, special};
 
@@ -35,7 +36,7 @@ impl PeerRepo {
     /// What cannot be read explains nothing.
     #[must_use]
     pub fn unfollowed(&self, head: &CommitId, changes: &[DirtyFile]) -> Option<(Unfollowed, String)> {
-        let index = self.open_index().ok();
+        let index = self.open_index_file().ok();
         let mut compared = 0;
         changes.iter().find_map(|change| {
             let path = change.path.as_str();
@@ -43,8 +44,7 @@ impl PeerRepo {
                 DirtyStatus::Added => None,
                 DirtyStatus::Deleted => {
                     let entry = index.as_ref().and_then(|index| index.get_path(Path::new(path), 0))?;
-                    let skip = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
-                    (entry.flags_extended & skip != 0).then_some(Unfollowed::Sparse)
+                    (entry.flags_extended & SKIP != 0).then_some(Unfollowed::Sparse)
                 }
                 // An edit is told by git as well.
                 DirtyStatus::Modified if !self.is_unchanged(index.as_ref()?, head, path) => None,
@@ -75,10 +75,7 @@ impl PeerRepo {
 
     /// The attribute of a path that asks for a program or an encoding, as it is written.
     fn attribute(&self, path: &str) -> Option<String> {
-        let read = |path: &Path| match files::read_small(path, ATTRS_CAP) {
-            Ok(Small::Bytes(bytes)) => bytes,
-            _ => Vec::new(),
-        };
+        let read = |path: &Path| files::small(path, ATTRS_CAP).ok().flatten().unwrap_or_default();
         let mut found = Vec::new();
         let tops = path.match_indices('/').map(|(at, _)| at + 1);
         for base in std::iter::once(0).chain(tops) {
@@ -92,9 +89,7 @@ impl PeerRepo {
     fn same_but_line_ends(&self, head: &CommitId, path: &str) -> bool {
         let cap = usize::try_from(COMPARED).unwrap_or(usize::MAX);
         let Ok(Some(stored)) = self.facts().read_blob(head, path, cap) else { return false };
-        let Ok(Small::Bytes(here)) = files::read_small(&self.work_dir().join(path), COMPARED) else {
-            return false;
-        };
+        let Ok(Some(here)) = files::small(&self.work_dir().join(path), COMPARED) else { return false };
         let lines = |bytes: &[u8]| -> Vec<u8> {
             let mut rest = bytes.iter().copied().peekable();
             let mut out = Vec::with_capacity(bytes.len());

@@ -1,22 +1,23 @@
 //! Checkouts: pristine trees and gate trees of ours, and linked worktrees of the operator's repository.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use git2::{ObjectType, Oid};
 use peers_model::CommitId;
 
+use crate::bare::{self, Bare};
 use crate::checkout::{self, CheckoutReport, Laid, Trust};
 use crate::control::ControlDir;
 use crate::copy;
 use crate::error::{GitError, clean};
 use crate::files;
 use crate::ids;
+use crate::import::Check;
 use crate::objects;
 use crate::refs;
-use crate::repo::{PeerRepo, peer_shallow};
+use crate::repo::PeerRepo;
 use crate::snapshot::Cache;
 use crate::store::{Bounded, Budget};
 use crate::write::Author;
@@ -47,48 +48,14 @@ pub struct SyntheticGit {
 }
 
 impl SyntheticGit {
-    /// Borrows from the agents' repository: full history and tags, but not the commits that exist in the
-    /// control directory only. Git does not hash what it reads: whoever can write to that repository can make
-    /// it show other content than the commits have. Not for a proof; see [`ControlDir::lend`].
-    ///
-    /// # Errors
-    /// [`GitError::Io`].
-    pub fn over_peer(peer: &PeerRepo) -> Result<Self, GitError> {
-        let tags = tags_of(peer)?.into_iter().map(|(name, oid)| (name, oid.to_string())).collect();
-        let shallow = peer_shallow(peer)?.unwrap_or_default();
-        let shallow = shallow.lines().filter_map(|line| CommitId::new(line).ok()).collect();
-        Ok(Self { objects_dir: peer.objects_dir(), shallow, tags })
-    }
-
     /// Borrows from the control directory: the imported history, merges and reverts made there included.
     ///
     /// # Errors
     /// [`GitError::Io`].
     pub fn over_control(control: &ControlDir) -> Result<Self, GitError> {
-        let path = control.path().join("shallow");
-        let shallow = match files::read_small(&path, 16 << 20)
-            .map_err(|source| GitError::io(&path, source))?
-        {
-            files::Small::Bytes(bytes) => {
-                String::from_utf8_lossy(&bytes).lines().filter_map(|line| CommitId::new(line).ok()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let shallow = bare::shallow_of(control.path())?;
         Ok(Self { objects_dir: control.objects_dir(), shallow, tags: Vec::new() })
     }
-}
-
-fn tags_of(peer: &PeerRepo) -> Result<Vec<(String, Oid)>, GitError> {
-    let fail = |source| GitError::library("list tags", source);
-    let mut tags = Vec::new();
-    for tag in peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS) {
-        // An unreadable tag is no tag.
-        let Ok(tag) = tag else { continue };
-        if let (Ok(name), Some(oid)) = (tag.name(), tag.target()) {
-            tags.push((name.to_owned(), oid));
-        }
-    }
-    Ok(tags)
 }
 
 /// Bytes of all packs and their indexes. An index has as much per object as a small object in a pack, and many
@@ -123,7 +90,7 @@ impl ControlDir {
     /// [`GitError::Repo`] for a repository that is unsafe to read, [`GitError::Io`], [`GitError::DiskFull`].
     pub fn lend(&mut self, peer: &PeerRepo) -> Result<SyntheticGit, GitError> {
         if self.lacks_history_of(peer)? {
-            match self.deepen_unchecked(peer) {
+            match self.deepen_by(peer, Check::Names) {
                 Ok(()) => {}
                 Err(error @ (GitError::Repo(_) | GitError::Io { .. } | GitError::DiskFull { .. })) => {
                     return Err(error);
@@ -139,16 +106,18 @@ impl ControlDir {
 
     /// Whether the history here ends where that of the agents' repository goes on, and is not too long.
     fn lacks_history_of(&self, peer: &PeerRepo) -> Result<bool, GitError> {
-        let theirs = peer_shallow(peer)?.unwrap_or_default();
-        let theirs: HashSet<&str> = theirs.lines().collect();
-        let edge = SyntheticGit::over_control(self)?.shallow;
-        let ends = edge.iter().any(|commit| !theirs.contains(commit.as_str()));
+        let theirs: HashSet<CommitId> = bare::shallow_of(peer.common_dir())?.into_iter().collect();
+        let ends = bare::shallow_of(self.path())?.iter().any(|commit| !theirs.contains(commit));
         Ok(ends && pack_bytes(peer)? <= MAX_HISTORY)
     }
 
     /// Tags of the agents' repository whose commits are here. Their own objects are copied.
     fn tags_here(&self, peer: &PeerRepo) -> Result<Vec<(String, String)>, GitError> {
-        let tags = tags_of(peer)?;
+        let fail = |source| GitError::library("list tags", source);
+        let found = peer.repo.references_glob("refs/tags/*").map_err(fail)?.take(MAX_TAGS);
+        // An unreadable tag is no tag.
+        let named = found.flatten().filter_map(|tag| Some((tag.name().ok()?.to_owned(), tag.target()?)));
+        let tags: Vec<(String, Oid)> = named.collect();
         if tags.is_empty() {
             return Ok(Vec::new());
         }
@@ -202,7 +171,7 @@ impl ControlDir {
         empty_dir(dir)?;
         let odb = objects::odb(&self.repo)?;
         let laid = checkout::lay_down(&odb, objects::commit_tree(&self.repo, commit)?, dir)?;
-        self.write_synthetic(commit, dir, git, &laid)
+        self.write_synthetic(commit, dir, git, laid)
     }
 
     /// Brings a checkout back to a commit: what is not in the commit goes, except below the directories
@@ -224,7 +193,7 @@ impl ControlDir {
         let trust = Trust { known: &cache.entries, clock: self.clock };
         let done = checkout::bring_back(&odb, tree, &dir, keep, &trust)?;
         cache.update(done.stamps)?;
-        self.write_synthetic(commit, &dir, git, &done.laid)?;
+        self.write_synthetic(commit, &dir, git, done.laid)?;
         Ok(done.report)
     }
 
@@ -234,34 +203,24 @@ impl ControlDir {
         commit: &CommitId,
         dir: &Path,
         git: &SyntheticGit,
-        laid: &[Laid],
+        laid: Vec<Laid>,
     ) -> Result<(), GitError> {
         let SyntheticGit { objects_dir, shallow, tags } = git;
         let dot_git = dir.join(".git");
         files::remove_tree(&dot_git)?;
-        for inner in ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "info"] {
-            files::ensure_dir(&dot_git.join(inner))?;
-        }
-        files::replace(&dot_git.join("config"), b"")?;
-        files::replace(&dot_git.join("HEAD"), format!("{commit}\n").as_bytes())?;
         let mut packed: Vec<(String, String)> = tags.clone();
         for (name, oid) in self.imported_branches()? {
             packed.push((name, oid.to_string()));
         }
         packed.sort();
-        let mut text = String::from("# pack-refs with: sorted\n");
-        for (name, oid) in packed {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "{oid} {name}");
-        }
-        files::replace(&dot_git.join("packed-refs"), text.as_bytes())?;
-        let mut alternates = path_bytes(objects_dir)?;
-        alternates.push(b'\n');
-        files::replace(&dot_git.join("objects/info/alternates"), &alternates)?;
-        if !shallow.is_empty() {
-            let lines: String = shallow.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
-            files::replace(&dot_git.join("shallow"), lines.as_bytes())?;
-        }
+        let made = Bare {
+            config: b"",
+            head: commit.as_str(),
+            refs: bare::packed_refs(packed),
+            stores: bare::alternates([objects_dir])?,
+            shallow,
+        };
+        made.write(&dot_git)?;
         checkout::write_index(&dot_git.join("index"), laid)
     }
 }
@@ -342,13 +301,13 @@ fn fill_linked(
     files::replace(&admin.join("HEAD"), format!("ref: {}\n", refs::branch_name(branch)?).as_bytes())?;
     files::replace(&admin.join("commondir"), b"../..\n")?;
     let line = |prefix: &[u8], path: &Path| -> Result<Vec<u8>, GitError> {
-        Ok([prefix, &path_bytes(path)?, b"\n"].concat())
+        Ok([prefix, bare::path_bytes(path)?, b"\n"].concat())
     };
     files::replace(&admin.join("gitdir"), &line(b"", &dir.join(".git"))?)?;
     files::replace(&dir.join(".git"), &line(b"gitdir: ", admin)?)?;
     let odb = objects::odb(&control.repo)?;
     let laid = checkout::lay_down(&odb, objects::commit_tree(&control.repo, at)?, dir)?;
-    checkout::write_index(&admin.join("index"), &laid)
+    checkout::write_index(&admin.join("index"), laid)
 }
 
 fn empty_dir(dir: &Path) -> Result<(), GitError> {
@@ -359,17 +318,4 @@ fn empty_dir(dir: &Path) -> Result<(), GitError> {
         Some(found) if found.is_empty() => Ok(()),
         _ => Err(GitError::Exists { what: format!("something in `{}`", dir.display()) }),
     }
-}
-
-/// A path for one of git's one-line files.
-pub(crate) fn path_bytes(path: &Path) -> Result<Vec<u8>, GitError> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let bytes = path.as_os_str().as_bytes();
-    if bytes.contains(&b'\n') {
-        return Err(GitError::Unsafe {
-            path: clean(&path.display().to_string(), 200),
-            why: "its name has a line break",
-        });
-    }
-    Ok(bytes.to_vec())
 }

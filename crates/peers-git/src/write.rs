@@ -11,6 +11,7 @@ use std::path::Path;
 use git2::{ErrorCode, Index, IndexEntry, Oid, Signature};
 use peers_model::{CommitId, Timestamp, TreeId};
 
+use crate::blob::{self, Leaf};
 use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
@@ -19,6 +20,7 @@ use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
 use crate::facts::Identity;
 use crate::files::{self, Small};
 use crate::ids;
+use crate::index_file::{IndexLock, STAGE};
 use crate::objects::{self, Entry, MODE_EXEC, MODE_FILE, MODE_TREE};
 use crate::place::Place;
 use crate::refs;
@@ -204,7 +206,7 @@ impl PeerRepo {
         if self.facts().reference(&name)?.is_none() {
             return Err(GitError::NotFound { what: format!("branch `{}`", clean(&name, 200)) });
         }
-        refs::point_head(&self.repo, &name, &author.signature()?)
+        refs::set_head(&self.repo, Ok(&name), &author.signature()?)
     }
 
     /// Makes `HEAD` name a commit and no branch. Work tree, index and branches stay as they are.
@@ -214,7 +216,7 @@ impl PeerRepo {
     pub fn detach_head(&self, at: &CommitId, author: &Author) -> Result<(), GitError> {
         let at = self.facts().commit_oid(at)?;
         self.check_writable()?;
-        refs::detach_head(&self.repo, at, &author.signature()?)
+        refs::set_head(&self.repo, Err(at), &author.signature()?)
     }
 
     /// Writes the paths that differ between two trees of the control directory into the work tree, and
@@ -317,22 +319,19 @@ impl PeerRepo {
         let odb = objects::odb(&control.repo)?;
         let to = objects::require_tree(&control.repo, to)?;
         self.check_writable()?;
-        self.check_index_free()?;
-        let fail = |source| GitError::library("reset the index", source);
-        let mut index = self.open_index()?;
+        let _lock = IndexLock::take(self)?;
         // What is right keeps its stamps, so that git need not read every file again.
-        let mut held: HashMap<Vec<u8>, IndexEntry> = index
+        let mut held: HashMap<Vec<u8>, IndexEntry> = self
+            .open_index_file()?
             .iter()
-            .filter(|entry| entry.flags & 0x3000 == 0)
+            .filter(|entry| entry.flags & STAGE == 0)
             .map(|entry| (entry.path.clone(), IndexEntry { flags: 0, flags_extended: 0, ..entry }))
             .collect();
-        index.clear().map_err(fail)?;
-        for leaf in crate::blob::leaves(&odb, to)? {
+        let entry = |leaf: Leaf| {
             let right = held.remove(&leaf.path).filter(|held| held.mode == leaf.mode && held.id == leaf.id);
-            let entry = right.unwrap_or_else(|| checkout::index_entry(&leaf.path, leaf.mode, leaf.id, None));
-            index.add(&entry).map_err(fail)?;
-        }
-        self.write_index(&mut index)
+            right.unwrap_or_else(|| checkout::index_entry(leaf.path, leaf.mode, leaf.id, None))
+        };
+        self.put_index(blob::leaves(&odb, to)?.into_iter().map(entry).collect())
     }
 
     /// Before anything is changed that the index must follow.
@@ -395,14 +394,9 @@ impl PeerRepo {
         let mut index = self.open_index()?;
         for (bytes, entry) in changed {
             let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
-            match entry {
-                Some((mode, id)) => {
-                    let stat = files::lstat(&self.work_dir().join(path)).ok().flatten();
-                    index.add(&checkout::index_entry(bytes, mode, id, stat.as_ref())).map_err(fail)?;
-                }
-                // Not there is as good.
-                None => drop(index.remove(path, 0)),
-            }
+            let stat = files::lstat(&self.work_dir().join(path)).ok().flatten();
+            let entry = entry.map(|(mode, id)| checkout::index_entry(bytes, mode, id, stat.as_ref()));
+            stage(&mut index, bytes, entry.as_ref())?;
         }
         self.write_index(&mut index)?;
         Ok(ids::commit_id(commit))
@@ -456,19 +450,29 @@ pub(crate) fn write_changes(
     changes: &[RawChange],
 ) -> Result<(), GitError> {
     for change in changes {
-        let path = Path::new(std::ffi::OsStr::from_bytes(&change.path));
-        let fail = |source| GitError::library(format!("index `{}`", clean_bytes(&change.path)), source);
-        // An unmerged entry goes with its other stages; there may be none.
-        drop(index.conflict_remove(path));
-        if let Some((mode, id)) = change.new {
+        let entry = if let Some((mode, id)) = change.new {
             let stat = writer.put(&change.path, mode, id)?;
-            index.add(&checkout::index_entry(&change.path, mode, id, stat.as_ref())).map_err(fail)?;
+            Some(checkout::index_entry(change.path.as_slice(), mode, id, stat.as_ref()))
         } else {
             writer.remove(&change.path)?;
-            // Not there is as good.
-            drop(index.remove(path, 0));
-        }
+            None
+        };
+        stage(index, &change.path, entry.as_ref())?;
     }
+    Ok(())
+}
+
+/// Sets what an index has at a path.
+pub(crate) fn stage(index: &mut Index, path: &[u8], entry: Option<&IndexEntry>) -> Result<(), GitError> {
+    let at = Path::new(std::ffi::OsStr::from_bytes(path));
+    // An unmerged entry goes with its other stages; there may be none.
+    drop(index.conflict_remove(at));
+    if let Some(entry) = entry {
+        let fail = |source| GitError::library(format!("index `{}`", clean_bytes(path)), source);
+        return index.add(entry).map_err(fail);
+    }
+    // Not there is as good.
+    drop(index.remove(at, 0));
     Ok(())
 }
 

@@ -51,14 +51,15 @@ pub enum Network {
 pub const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
 
-/// Settings of the system that hold no secrets.
-pub(crate) const SETTINGS: [&str; 26] = [
+/// Settings of the system, in `/etc`.
+pub(crate) const SETTINGS: [&str; 27] = [
     "alternatives",
     "ca-certificates",
     "ca-certificates.conf",
     "crypto-policies",
     "debian_version",
     "fonts",
+    "gai.conf",
     "group",
     "hosts",
     "java",
@@ -81,8 +82,8 @@ pub(crate) const SETTINGS: [&str; 26] = [
     "timezone",
 ];
 
-/// Settings by which names of hosts are found.
-pub(crate) const RESOLVING: [&str; 2] = ["/etc/resolv.conf", "/etc/gai.conf"];
+/// Besides them where the network is the one that we reach: where names of hosts are asked for.
+pub(crate) const RESOLVING: &str = "resolv.conf";
 
 /// Whether `path` lies in one of these, or is one.
 pub(crate) fn covered<'a>(path: &Path, mut by: impl Iterator<Item = &'a Path>) -> bool {

@@ -7,18 +7,26 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use peers_sys::confine::{Confine, Filter};
+use peers_sys::dir::{FileError, SafeDir};
+use peers_sys::rand;
 use peers_sys::spawn::{Spawn, Within};
 
-use crate::access::{Access, Network, RESOLVING, SETTINGS, SYSTEM};
+use crate::access::{Access, Network, RESOLVING, SYSTEM, covered};
+use crate::settings;
 
 /// Processes and threads of one child. Of root's children the kernel does not count them.
 const PROCESSES: u64 = 4096;
 /// Our program, behind a wall that has a file system of its own.
 pub const STUB: &str = "/run/peers/bin/peers";
 
-/// The system's directories that are there, with where those lead that are links.
+/// What of the system a child has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Roots(pub(crate) Vec<(PathBuf, Option<PathBuf>)>);
+pub(crate) struct Roots {
+    /// Directories that are there, with where those lead that are links.
+    pub(crate) dirs: Vec<(PathBuf, Option<PathBuf>)>,
+    /// What it has as `/etc`; nothing before that was made.
+    pub(crate) etc: Option<PathBuf>,
+}
 
 impl Roots {
     pub(crate) fn look() -> Self {
@@ -27,7 +35,20 @@ impl Roots {
             let real = path.canonicalize().ok().filter(|real| real != path)?;
             real.strip_prefix("/").ok().map(Path::to_owned)
         };
-        Self(there.map(|path| (path.clone(), link(&path))).collect())
+        Self { dirs: there.map(|path| (path.clone(), link(&path))).collect(), etc: None }
+    }
+
+    /// Makes what children have as `/etc`, in a directory that none of them writes.
+    pub(crate) fn with_settings(mut self, scratch: &SafeDir) -> Result<Self, FileError> {
+        let random = rand::hex::<8>();
+        let random = random.map_err(|source| {
+            let path = scratch.path().to_owned();
+            FileError::Io { path, op: "draw a random name in", source }
+        })?;
+        let etc = scratch.create_subdir(format!("etc-{random}"))?;
+        settings::copy(Path::new("/etc"), &etc)?;
+        self.etc = Some(etc.path().to_owned());
+        Ok(self)
     }
 }
 
@@ -53,30 +74,34 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
         out.words(&["--unshare-net"]);
     }
     out.words(&["--die-with-parent", "--cap-drop", "ALL", "--hostname", "peers"]);
-    for (path, link) in &roots.0 {
+    for (path, link) in &roots.dirs {
         match link {
             Some(to) => out.pair("--symlink", to, path),
             None => out.pair("--ro-bind", path, path),
         }
     }
-    for name in SETTINGS {
-        let path = Path::new("/etc").join(name);
-        out.pair("--ro-bind-try", &path, &path);
-    }
-    if access.network == Network::Host {
-        for path in RESOLVING.map(Path::new) {
-            out.pair("--ro-bind-try", path, path);
+    if let Some(etc) = &roots.etc {
+        // It stays as it is: what else is mounted in it gets its place there first.
+        out.pair("--bind", etc, Path::new("/etc"));
+        if access.network == Network::Host {
+            let path = Path::new("/etc").join(RESOLVING);
+            out.pair("--ro-bind-try", &path, &path);
         }
     }
     out.words(&["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"]);
     if let Some(home) = &access.home {
         out.path("--tmpfs", home);
     }
-    for path in &access.read {
+    let written = outermost(&access.write, []);
+    // Where the home directory lies in it, it is not there as it is.
+    let is_whole = |root: &Path| !access.home.as_ref().is_some_and(|home| home.starts_with(root));
+    let system = roots.dirs.iter().filter(|(root, link)| link.is_none() && is_whole(root));
+    let there = system.map(|(root, _)| root.as_path()).chain(written.iter().copied());
+    for path in outermost(&access.read, there) {
         out.pair("--ro-bind-try", path, path);
     }
     out.pair("--ro-bind", ours, Path::new(STUB));
-    for path in &access.write {
+    for path in written {
         out.pair("--bind-try", path, path);
     }
     for mount in &access.mounts {
@@ -94,8 +119,26 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
         out.path("--remount-ro", path);
     }
     // The ground on which all of this was put.
+    if roots.etc.is_some() {
+        out.words(&["--remount-ro", "/etc"]);
+    }
     out.words(&["--remount-ro", "/"]);
     out.0
+}
+
+/// The places among these that neither lie in another one nor in what is there already. bubblewrap reads the list of all
+/// mounts for each one that it makes.
+fn outermost<'a>(places: &'a [PathBuf], there: impl IntoIterator<Item = &'a Path>) -> Vec<&'a Path> {
+    let there: Vec<&Path> = there.into_iter().collect();
+    let mut out: Vec<&Path> = Vec::new();
+    for (n, path) in places.iter().enumerate() {
+        let others = places.iter().enumerate().filter(|(m, other)| n != *m && (*other != path || *m < n));
+        let others = others.map(|(_, other)| other.as_path()).chain(there.iter().copied());
+        if !covered(path, others) {
+            out.push(path);
+        }
+    }
+    out
 }
 
 struct Args(Vec<OsString>);
@@ -123,7 +166,9 @@ mod tests {
     fn what_bubblewrap_is_told_is_this_in_this_order() {
         let path = |path: &str| PathBuf::from(path);
         let access = Access {
-            read: vec![path("/h/.nvm/v22")],
+            read: ["/h/.nvm/v22/lib", "/h/.nvm/v22", "/usr/bin", "/h/repo/.git/objects", "/opt/h"]
+                .map(PathBuf::from)
+                .into(),
             write: vec![path("/h/repo")],
             mounts: vec![Mount {
                 outside: path("/h/turn/.git"),
@@ -137,23 +182,23 @@ mod tests {
             scratch: None,
             network: Network::None,
         };
-        let roots = Roots(vec![(path("/usr"), None), (path("/bin"), Some(path("usr/bin")))]);
+        let roots = Roots {
+            dirs: vec![(path("/usr"), None), (path("/bin"), Some(path("usr/bin")))],
+            etc: Some(path("/h/scratch/etc")),
+        };
         let args = args(&access, &roots, Path::new("/opt/peers"));
         let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
-        let mut lines = words.join(" ").replace(" --", "\n--");
-        for name in SETTINGS {
-            let line = format!("--ro-bind-try /etc/{name} /etc/{name}\n");
-            assert!(lines.contains(&line), "{line}");
-            lines = lines.replacen(&line, "", 1);
-        }
+        let lines = words.join(" ").replace(" --", "\n--");
         let told = "--unshare-user\n--unshare-pid\n--unshare-ipc\n--unshare-uts\n--unshare-cgroup-try\n--unshare-net\n\
-            --die-with-parent\n--cap-drop ALL\n--hostname peers\n--ro-bind /usr /usr\n--symlink usr/bin /bin\n--dev /dev\n\
+            --die-with-parent\n--cap-drop ALL\n--hostname peers\n--ro-bind /usr /usr\n--symlink usr/bin /bin\n\
+            --bind /h/scratch/etc /etc\n--dev /dev\n\
             --proc /proc\n--tmpfs /tmp\n--tmpfs /run\n--tmpfs /h\n--ro-bind-try /h/.nvm/v22 /h/.nvm/v22\n\
+            --ro-bind-try /opt/h /opt/h\n\
             --ro-bind /opt/peers /run/peers/bin/peers\n--bind-try /h/repo /h/repo\n\
             --bind /h/turn/.git /h/repo/.git\n\
             --ro-bind-try /h/repo/.peers /h/repo/.peers\n--tmpfs /h/repo/.peers/inbox\n\
             --bind-try /h/repo/.peers/inbox/ann /h/repo/.peers/inbox/ann\n--remount-ro /h/repo/.peers/inbox\n\
-            --remount-ro /";
+            --remount-ro /etc\n--remount-ro /";
         assert_eq!(lines, told);
     }
 }

@@ -26,8 +26,8 @@ pub(crate) fn put_up(mut spawn: Spawn, access: &Access, filter: Filter) -> Spawn
 }
 
 pub(crate) fn files(access: &Access) -> Files {
-    let settings = SETTINGS.iter().map(|name| Path::new("/etc").join(name));
-    let system = SYSTEM.iter().chain(&READ).chain(&RESOLVING).map(PathBuf::from).chain(settings);
+    let settings = SETTINGS.iter().chain([&RESOLVING]).map(|name| Path::new("/etc").join(name));
+    let system = SYSTEM.iter().chain(&READ).map(PathBuf::from).chain(settings);
     let written = WRITTEN.iter().map(PathBuf::from);
     Files {
         read: system.chain(access.read.iter().cloned()).collect(),

@@ -7,6 +7,7 @@ mod access;
 mod bwrap;
 mod landlock;
 mod port;
+mod settings;
 mod sidecar;
 mod wall;
 mod watched;

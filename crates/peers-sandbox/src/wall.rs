@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use peers_model::Backend;
 use peers_sys::confine::{Filter, has_landlock};
+use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::spawn::{RawExit, Spawn, StubProgram, resolve_program};
 
 use crate::access::Access;
@@ -120,6 +121,21 @@ impl Wall {
                 Err(format!("a trial failed: {said}"))
             }
         }
+    }
+
+    /// Makes what children behind it need beside them, once, in a private directory that none of them writes.
+    ///
+    /// # Errors
+    /// [`FileError`] for what cannot be written.
+    pub fn with_settings(self, scratch: &SafeDir) -> Result<Self, FileError> {
+        let Self { kind, filter } = self;
+        let kind = match kind {
+            Kind::Bwrap { bwrap, ours, roots } => {
+                Kind::Bwrap { bwrap, ours, roots: roots.with_settings(scratch)? }
+            }
+            kind @ (Kind::None | Kind::Landlock) => kind,
+        };
+        Ok(Self { kind, filter })
     }
 
     /// What it is.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use peers_sandbox::{Access, Asked, Backend, Network, Ran, Wall, run_watched};
 use peers_sys::confine::Filter;
+use peers_sys::dir::SafeDir;
 use peers_sys::spawn::{RawExit, Spawn, StubProgram};
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -58,7 +59,8 @@ impl Ground {
         });
         let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
         assert!(chosen.wall.is_some() || !all, "{:?}", chosen.missing);
-        chosen.wall.map(|wall| Self { dir, wall })
+        let scratch = SafeDir::create_root(dir.path().join("scratch")).unwrap();
+        chosen.wall.map(|wall| Self { dir, wall: wall.with_settings(&scratch).unwrap() })
     }
 
     /// The walls that this machine has.
@@ -130,6 +132,19 @@ fn work_goes_on_in_the_repository_and_nothing_outside_is_written_or_read() {
         ground.run(": > $1/new; rm $1/secret");
         assert!(ground.path("secret").is_file() && !ground.path("new").exists(), "{backend}");
     }
+}
+
+#[test]
+fn settings_of_the_system_are_there_but_for_what_only_root_may_read() {
+    let Some(ground) = Ground::on(Backend::Bwrap) else { return };
+    assert!(ground.can("grep -q ^root: /etc/passwd && test -f /etc/resolv.conf"));
+    assert!(!ground.can(": > /etc/passwd") && !ground.can(": > /etc/new"));
+    assert_eq!(ground.says("ls -d /etc/ssl/private /etc/shadow /etc/ssh 2>/dev/null"), "");
+    // One that is named is mounted there.
+    let access = Access { read: vec!["/etc/shadow".into()], ..ground.access() };
+    let script = "test -f /etc/shadow && ! (: > /etc/shadow) 2>/dev/null && ! (: > /etc/passwd) 2>/dev/null";
+    let ran = run_watched(&ground.wall.put_up(ground.spawn(script), &access), LIMIT).unwrap();
+    assert_eq!(ran.exit, Some(RawExit::Code(0)), "{}", String::from_utf8_lossy(&ran.stderr.bytes));
 }
 
 #[test]

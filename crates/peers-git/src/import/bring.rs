@@ -12,7 +12,7 @@ use crate::cli::{LIMIT, LONG_LIMIT};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
 use crate::error::GitError;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::known::Generation;
 use crate::objects;
@@ -102,13 +102,9 @@ impl ControlDir {
         self.deepen_by(peer, Check::Shape)
     }
 
-    /// The same for history that is only shown: it came before us, and may have objects of a shape that git
-    /// would not make today. That all of it has the names of its content is checked.
-    pub(crate) fn deepen_unchecked(&mut self, peer: &PeerRepo) -> Result<(), GitError> {
-        self.deepen_by(peer, Check::Names)
-    }
-
-    fn deepen_by(&mut self, peer: &PeerRepo, check: Check) -> Result<(), GitError> {
+    /// The same. [`Check::Names`] is for history that is only shown: it came before us, and may have objects of a shape
+    /// that git would not make today.
+    pub(crate) fn deepen_by(&mut self, peer: &PeerRepo, check: Check) -> Result<(), GitError> {
         if !self.repo.is_shallow() {
             return Ok(());
         }
@@ -120,12 +116,8 @@ impl ControlDir {
         self.fetch_by(check, &["--unshallow", "--update-shallow"], BRANCHES, LONG_LIMIT)
     }
 
-    pub(super) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.own("tips");
-        match files::read_small(&path, 64 << 20).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            _ => Ok(None),
-        }
+    pub(crate) fn previous_tips(&self) -> Result<Option<Vec<u8>>, GitError> {
+        files::small(&self.own("tips"), 64 << 20)
     }
 
     fn next_import(

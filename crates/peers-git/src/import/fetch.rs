@@ -6,28 +6,24 @@
 //! reaches the two `git` processes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use git2::Oid;
 
+use crate::bare::{self, Bare};
 use crate::cli;
 use crate::control::ControlDir;
 use crate::copy;
-use crate::error::{CliError, GitError, clean, clean_bytes};
-use crate::files::{self, Small};
+use crate::error::{CliError, GitError, clean};
 use crate::objects;
-use crate::repo::{PeerRepo, peer_shallow};
+use crate::repo::PeerRepo;
 
 /// All branches and `HEAD`.
 pub(super) const BRANCHES: &[&str] = &["+refs/heads/*:refs/peer/*", "+HEAD:refs/peer-head"];
 
 /// What is asked of objects that come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Check {
+pub(crate) enum Check {
     /// The names of their content, and the shape that git gives them.
     Shape,
     /// The names of their content.
@@ -44,30 +40,19 @@ impl ControlDir {
         branches: &BTreeMap<String, Oid>,
     ) -> Result<(), GitError> {
         let source = self.own("source");
-        for dir in ["", "objects", "objects/info", "refs"] {
-            files::ensure_dir(&source.join(dir))?;
-        }
         let config = "[core]\n\tbare = true\n\tcommitGraph = false\n\tmultiPackIndex = false\n\
                       [pack]\n\tuseBitmaps = false\n[gc]\n\tauto = 0\n";
-        files::replace(&source.join("config"), config.as_bytes())?;
-        files::replace(&source.join("HEAD"), format!("{head}\n").as_bytes())?;
-        let mut packed = String::from("# pack-refs with: sorted\n");
-        for (name, oid) in branches {
-            // Writing to a string does not fail.
-            let _ = writeln!(packed, "{oid} {name}");
-        }
-        files::replace(&source.join("packed-refs"), packed.as_bytes())?;
         // Ours first: what we have already is read from there, whatever became of it over there.
-        let stores = alternates(&self.objects_dir(), &peer.objects_dir())?;
-        files::replace(&source.join("objects/info/alternates"), &stores)?;
-        let shallow = source.join("shallow");
-        match peer_shallow(peer)? {
-            Some(lines) => files::replace(&shallow, lines.as_bytes()),
-            None => match std::fs::remove_file(&shallow) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::io(shallow, error)),
-                _ => Ok(()),
-            },
-        }
+        let mut stores = vec![self.objects_dir()];
+        stores.extend(bare::stores_of(peer)?);
+        let made = Bare {
+            config: config.as_bytes(),
+            head: &head.to_string(),
+            refs: bare::packed_refs(branches),
+            stores: bare::alternates(&stores)?,
+            shallow: &bare::shallow_of(peer.common_dir())?,
+        };
+        made.write(&source)
     }
 
     pub(super) fn fetch(
@@ -150,26 +135,6 @@ fn ours(name: &str) -> String {
 
 fn theirs(name: &str) -> String {
     name.replacen("refs/peer/", "refs/heads/", 1)
-}
-
-/// Our object store, that of the agents and the stores that it borrows from, all absolute.
-fn alternates(ours: &Path, objects: &Path) -> Result<Vec<u8>, GitError> {
-    let mut stores: Vec<PathBuf> = vec![ours.to_owned(), objects.to_owned()];
-    if let Ok(Small::Bytes(bytes)) = files::read_small(&objects.join("info/alternates"), 64 * 1024) {
-        for line in bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")).take(32) {
-            stores.push(objects.join(std::ffi::OsStr::from_bytes(line)));
-        }
-    }
-    let mut out = Vec::new();
-    for store in stores {
-        let bytes = store.as_os_str().as_bytes();
-        if bytes.contains(&b'\n') {
-            return Err(GitError::Unsafe { path: clean_bytes(bytes), why: "its name has a line break" });
-        }
-        out.extend_from_slice(bytes);
-        out.push(b'\n');
-    }
-    Ok(out)
 }
 
 fn sort_fetch_error(error: &CliError) -> Option<GitError> {

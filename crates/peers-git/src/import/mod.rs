@@ -14,4 +14,5 @@ mod tips;
 pub use bring::{Imported, Route};
 
 pub(crate) use bring::raw_parents;
+pub(crate) use fetch::Check;
 pub(crate) use tips::parse_tips;

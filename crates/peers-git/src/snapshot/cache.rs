@@ -82,6 +82,8 @@ pub(crate) struct Cache {
     pub(crate) work_dir: PathBuf,
     file: PathBuf,
     pub(crate) entries: HashMap<Vec<u8>, Known>,
+    /// What the last walk of this process was against, and where it found something of the name `.git`.
+    pub(crate) nested: Option<(Oid, Vec<Vec<u8>>)>,
 }
 
 impl Cache {
@@ -91,11 +93,9 @@ impl Cache {
         let digest = Sha256::digest(work_dir.as_os_str().as_bytes());
         let name = ids::hex(digest.get(..8).unwrap_or(&digest));
         let file = dir.join(format!("stamps-{name}"));
-        let entries = match files::read_small(&file, CACHE_CAP) {
-            Ok(Small::Bytes(bytes)) => decode(&bytes).unwrap_or_default(),
-            _ => HashMap::new(),
-        };
-        Self { work_dir: work_dir.to_owned(), file, entries }
+        let bytes = files::read_small(&file, CACHE_CAP).ok().and_then(Small::bytes);
+        let entries = bytes.and_then(|bytes| decode(&bytes)).unwrap_or_default();
+        Self { work_dir: work_dir.to_owned(), file, entries, nested: None }
     }
 
     /// Takes over the outcome of a walk, and writes the file when it differs.

@@ -48,10 +48,7 @@ pub(crate) fn ignored(files: &[IgnoreFile], path: &[u8], is_dir: bool) -> bool {
 /// The operator's own ignore file, which may be a symlink.
 pub(crate) fn of_operator(excludes: Option<&Path>) -> Option<IgnoreFile> {
     let file = std::fs::canonicalize(excludes?).ok()?;
-    match files::read_small(&file, IGNORE_CAP) {
-        Ok(Small::Bytes(text)) => Some(IgnoreFile::parse(0, &text)),
-        _ => None,
-    }
+    Some(IgnoreFile::parse(0, &files::read_small(&file, IGNORE_CAP).ok()?.bytes()?))
 }
 
 impl PeerRepo {

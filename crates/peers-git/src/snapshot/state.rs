@@ -167,6 +167,15 @@ impl ControlDir {
         look(self, work_dir, head, Wanted::Hashes).map(|(_, outcome)| outcome.nested)
     }
 
+    /// The same as the last look of this process found it, where that was against a commit of the same tree.
+    pub(crate) fn nested_seen(&self, work_dir: &Path, head: &CommitId) -> Result<Vec<Vec<u8>>, GitError> {
+        self.load_cache(work_dir);
+        let tree = objects::commit_tree(&self.repo, head)?;
+        let seen = self.cache.borrow().as_ref().and_then(|cache| cache.nested.clone());
+        seen.filter(|(then, _)| *then == tree)
+            .map_or_else(|| self.nested_git(work_dir, head), |seen| Ok(seen.1))
+    }
+
     /// Content hashes of files of a work tree under their stamps, as the last look found them.
     pub(crate) fn stamps(&self, work_dir: &Path) -> Option<Ref<'_, HashMap<Vec<u8>, Known>>> {
         self.load_cache(work_dir);
@@ -229,5 +238,6 @@ fn look(
         control.excludes.as_deref(),
     )?;
     cache.update(entries)?;
+    cache.nested = Some((head_tree, outcome.nested.clone()));
     Ok((head_tree, outcome))
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use git2::{ObjectType, Odb, Oid};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
-use crate::files::{self, Small};
+use crate::files;
 use crate::hygiene;
 use crate::objects;
 
@@ -89,8 +89,5 @@ fn packed(git: &OwnedFd, name: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn small<Fd: AsFd>(dir: Fd, name: &[u8], cap: u64) -> Option<Vec<u8>> {
-    match files::read_small_at(dir, name, cap) {
-        Ok(Small::Bytes(bytes)) => Some(bytes),
-        _ => None,
-    }
+    files::read_small_at(dir, name, cap).ok()?.bytes()
 }

@@ -9,15 +9,16 @@ use peers_model::CommitId;
 
 use super::budget::{readable, readable_within};
 use super::loose::write_loose;
+use crate::bare;
 use crate::control::{self, ControlDir};
 use crate::copy::{Limits, has};
 use crate::error::GitError;
 use crate::facts::Facts;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::import::parse_tips;
 use crate::known::Generation;
-use crate::objects::{self, MODE_GITLINK};
+use crate::objects::{self, Entry};
 use crate::repo::PeerRepo;
 
 /// Content beyond this is not taken from the agents' repository.
@@ -46,17 +47,13 @@ impl ControlDir {
         peer.check_objects()?;
         self.heal()?;
         let mut done = Completed::default();
-        let edge: HashSet<Oid> = match self.small("shallow", 16 << 20)? {
-            Some(bytes) => {
-                String::from_utf8_lossy(&bytes).lines().filter_map(|l| Oid::from_str(l).ok()).collect()
-            }
-            None => HashSet::new(),
-        };
+        let edge = bare::shallow_of(self.path())?;
+        let edge: HashSet<Oid> = edge.iter().map(ids::commit_oid).collect::<Result<_, _>>()?;
         let mut todo: Vec<(Oid, ObjectType)> = Vec::new();
         for commit in also {
             todo.push((ids::commit_oid(commit)?, ObjectType::Commit));
         }
-        let tips = self.small("peers/tips", 64 << 20)?.unwrap_or_default();
+        let tips = self.previous_tips()?.unwrap_or_default();
         for kept in self.list_salvage().unwrap_or_default() {
             todo.push((ids::commit_oid(&kept.commit)?, ObjectType::Commit));
         }
@@ -105,12 +102,8 @@ impl ControlDir {
                         todo.push((commit.tree, ObjectType::Tree));
                     }
                     ObjectType::Tree => {
-                        for entry in objects::parse_tree(&data).unwrap_or_default() {
-                            let kind = if entry.is_tree() { ObjectType::Tree } else { ObjectType::Blob };
-                            if entry.mode != MODE_GITLINK {
-                                todo.push((entry.id, kind));
-                            }
-                        }
+                        let entries = objects::parse_tree(&data).unwrap_or_default();
+                        todo.extend(entries.iter().filter_map(Entry::needed));
                     }
                     _ => {}
                 }
@@ -130,7 +123,7 @@ impl ControlDir {
     /// # Errors
     /// [`GitError::Io`].
     pub fn holds_head(&self) -> Result<bool, GitError> {
-        let tips = self.small("peers/tips", 64 << 20)?.unwrap_or_default();
+        let tips = self.previous_tips()?.unwrap_or_default();
         let whole = |oid| self.repo.find_commit(oid).and_then(|found| found.tree()).is_ok();
         Ok(head_of(&tips).is_none_or(whole))
     }
@@ -138,15 +131,13 @@ impl ControlDir {
     /// The commit that `HEAD` named when history was last brought in.
     #[must_use]
     pub fn last_head(&self) -> Option<CommitId> {
-        head_of(&self.small("peers/tips", 64 << 20).ok()??).map(ids::commit_id)
+        head_of(&self.previous_tips().ok()??).map(ids::commit_id)
     }
 
     /// The same of the directory at `path`, where it goes on from a commit. Only looks.
     #[must_use]
     pub fn head_since(path: &Path, from: &CommitId) -> Option<CommitId> {
-        let Ok(Small::Bytes(tips)) = files::read_small(&path.join("peers/tips"), 64 << 20) else {
-            return None;
-        };
+        let tips = files::small(&path.join("peers/tips"), 64 << 20).ok()??;
         let head = head_of(&tips).map(ids::commit_id)?;
         let repo = control::open(path).ok()?;
         Facts::new(&repo).is_ancestor(from, &head).is_ok_and(|goes_on| goes_on).then_some(head)
@@ -162,19 +153,11 @@ impl ControlDir {
         if short {
             self.known.raise(generation, ids::commit_oid(commit)?)?;
         }
-        if self.small("peers/tips", 64 << 20)?.is_none() {
+        if self.previous_tips()?.is_none() {
             // With it the next import is not taken for the first one, of which everything counts as known.
             files::overwrite(&self.own("tips"), format!("{commit} HEAD\n").as_bytes())?;
         }
         Ok(short)
-    }
-
-    pub(super) fn small(&self, name: &str, cap: u64) -> Result<Option<Vec<u8>>, GitError> {
-        let path = self.path().join(name);
-        match files::read_small(&path, cap).map_err(|source| GitError::io(&path, source))? {
-            Small::Bytes(bytes) => Ok(Some(bytes)),
-            _ => Ok(None),
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::loose::write_loose;
 use crate::cli::Git;
 use crate::control::ControlDir;
 use crate::error::GitError;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ref_list::hash_at;
 use crate::salvage::{PREFIX, SALVAGED};
 
@@ -77,7 +77,7 @@ fn remake(path: &Path, git: Git) -> Result<(ControlDir, Remade), GitError> {
     let mut control = ControlDir::open_or_create(path, git.clone())?;
     let Some(old) = aside else { return Ok((control, remade)) };
     for name in TAKEN_OVER {
-        if let Ok(Small::Bytes(bytes)) = files::read_small(&old.join(name), FILE_CAP) {
+        if let Ok(Some(bytes)) = files::small(&old.join(name), FILE_CAP) {
             files::replace(&control.path().join(name), &bytes)?;
         }
     }
@@ -136,7 +136,7 @@ fn old_salvage(old: &Path) -> BTreeMap<String, Oid> {
             found.insert(name.to_owned(), oid);
         }
     };
-    if let Ok(Small::Bytes(bytes)) = files::read_small(&old.join("packed-refs"), FILE_CAP) {
+    if let Ok(Some(bytes)) = files::small(&old.join("packed-refs"), FILE_CAP) {
         for line in bytes.split(|b| *b == b'\n') {
             note(line.get(41..).unwrap_or_default(), line);
         }
@@ -151,8 +151,7 @@ fn old_salvage(old: &Path) -> BTreeMap<String, Oid> {
             let inner = [&at[..], b"/", &name[..]].concat();
             if kind == rustix::fs::FileType::Directory {
                 todo.push(inner);
-            } else if let Ok(Small::Bytes(bytes)) =
-                files::read_small(&old.join(std::ffi::OsStr::from_bytes(&inner)), 1024)
+            } else if let Ok(Some(bytes)) = files::small(&old.join(std::ffi::OsStr::from_bytes(&inner)), 1024)
             {
                 note(&inner, &bytes);
             }

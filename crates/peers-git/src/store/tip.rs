@@ -11,7 +11,7 @@ use super::complete::store_at;
 use crate::control::ControlDir;
 use crate::error::GitError;
 use crate::ids;
-use crate::objects::{self, MODE_GITLINK};
+use crate::objects::{self, Entry};
 use crate::repo::PeerRepo;
 
 /// Objects of one commit that are looked at.
@@ -73,10 +73,7 @@ impl ControlDir {
                 todo.extend(objects::parse_commit(&data).map(|commit| (commit.tree, ObjectType::Tree)));
             } else {
                 let entries = objects::parse_tree(&data).unwrap_or_default();
-                let needed = entries.into_iter().filter(|entry| entry.mode != MODE_GITLINK);
-                todo.extend(needed.map(|entry| {
-                    (entry.id, if entry.is_tree() { ObjectType::Tree } else { ObjectType::Blob })
-                }));
+                todo.extend(entries.iter().filter_map(Entry::needed));
             }
         }
         Ok(None)

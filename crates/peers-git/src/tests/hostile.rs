@@ -160,7 +160,8 @@ fn nothing_that_we_do_runs_anything_of_theirs() {
     hostile.assert_quiet("writing");
 
     let tree = fixture.path("tree");
-    control.checkout_pristine(&head, &tree, &SyntheticGit::over_peer(&repo).unwrap()).unwrap();
+    let lent = control.lend(&repo).unwrap();
+    control.checkout_pristine(&head, &tree, &lent).unwrap();
     drop(
         control
             .reset_checkout(&committed, &tree, &["target"], &SyntheticGit::over_control(&control).unwrap())

@@ -1,8 +1,11 @@
 //! The index after a turn.
 
+use git2::{Index, IndexEntry, IndexTime};
 use peers_model::CommitId;
 
 use super::fixture::{Fixture, substrate};
+use crate::checkout::index_entry;
+use crate::index_file::{self, ASSUME, NEW, SKIP, STAGE};
 use crate::{ControlDir, IndexMark, IndexSettled};
 
 fn mark(fixture: &Fixture, control: &ControlDir) -> IndexMark {
@@ -273,4 +276,48 @@ fn every_form_that_git_gives_an_index_can_be_read() {
     fixture.remove("a");
     fixture.git(&["rm", "-q", "--cached", "a"]);
     assert!(fixture.open().index_readable());
+}
+
+#[test]
+fn what_is_written_as_an_index_is_read_as_it_was_by_git_and_by_the_library() {
+    let fixture = Fixture::new();
+    let id = fixture.git(&["rev-parse", "HEAD:a"]).trim().parse().unwrap();
+    let path = fixture.work.join(".git/index");
+    let entry = |(path, (flags, flags_extended)): &(String, (u16, u16))| IndexEntry {
+        flags: *flags,
+        flags_extended: *flags_extended,
+        dev: 1,
+        ino: u32::MAX,
+        uid: 7,
+        mtime: IndexTime::new(-3, 4),
+        ..index_entry(path.as_bytes(), 0o100_644, id, None)
+    };
+    let shown = |entry: &IndexEntry| {
+        let stamp = (entry.dev, entry.ino, entry.mode, entry.uid, entry.mtime.seconds());
+        let flags = (entry.flags & (ASSUME | STAGE), entry.flags_extended & (SKIP | NEW));
+        (entry.path.clone(), flags, stamp, entry.id)
+    };
+    let plain: Vec<_> = (1..20).map(|n| ("x".repeat(n), (ASSUME, 0))).collect();
+    let odd = [
+        (format!("{}x", "long/".repeat(900)), (0, SKIP)),
+        ("new".to_owned(), (0, NEW)),
+        ("both".to_owned(), (0x2000, 0)),
+        ("both".to_owned(), (0x1000, 0)),
+    ];
+    let all = odd.into_iter().chain(plain.clone()).collect();
+    for (version, entries) in [(2, plain), (3, all)] {
+        index_file::write(&path, entries.iter().map(entry).collect()).unwrap();
+        assert!(fixture.open().hides_files().unwrap());
+        let mut right: Vec<_> = entries.iter().map(|found| shown(&entry(found))).collect();
+        right.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        let index = Index::open(&path).unwrap();
+        assert_eq!(index.version(), version);
+        assert_eq!(index.iter().map(|found| shown(&found)).collect::<Vec<_>>(), right);
+        let lines = fixture.git(&["ls-files", "--stage"]);
+        let paths = lines.lines().filter_map(|line| line.split('\t').next_back());
+        assert!(paths.map(str::as_bytes).eq(right.iter().map(|found| found.0.as_slice())));
+        fixture.git(&["fsck", "--no-dangling"]);
+    }
+    index_file::write(&path, vec![entry(&("a".to_owned(), (0, 0)))]).unwrap();
+    assert!(!fixture.open().hides_files().unwrap());
 }

@@ -167,7 +167,7 @@ fn what_is_lent_for_a_proof_has_the_whole_history_and_nothing_that_was_planted()
         git(&["show", "HEAD:a"])
     };
     assert_eq!(show(&lent, "proof"), "one\n");
-    let theirs = SyntheticGit::over_peer(&fixture.open()).unwrap();
+    let theirs = SyntheticGit { objects_dir: fixture.open().objects_dir(), ..lent };
     assert_eq!(show(&theirs, "theirs"), "planted\n", "else nothing was planted");
 }
 

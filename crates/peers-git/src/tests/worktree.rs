@@ -19,11 +19,12 @@ fn a_pristine_checkout_holds_the_commit_and_nothing_else() {
     fixture.write("x.c", "int x;\n");
     let commit = fixture.commit("all");
     fixture.git(&["tag", "-a", "-m", "v", "v1"]);
-    let control = fixture.imported();
+    let mut control = fixture.imported();
     fixture.write("cache", "ignored");
     fixture.write("untracked", "u");
     let dir = fixture.path("pristine");
-    control.checkout_pristine(&commit, &dir, &SyntheticGit::over_peer(&fixture.open()).unwrap()).unwrap();
+    let lent = control.lend(&fixture.open()).unwrap();
+    control.checkout_pristine(&commit, &dir, &lent).unwrap();
     let git = |args: &[&str]| git_in(&dir, fixture.dir.path(), args);
     assert_eq!(git(&["status", "--porcelain"]), "");
     assert_eq!(git(&["rev-parse", "HEAD"]).trim(), commit.as_str());
@@ -34,7 +35,7 @@ fn a_pristine_checkout_holds_the_commit_and_nothing_else() {
     assert_eq!(std::fs::read(dir.join("x.bat")).unwrap(), b"a\r\nb\r\n");
     assert!(dir.join("link").is_symlink());
     assert_eq!(std::fs::read(dir.join(".git/config")).unwrap(), b"");
-    let again = control.checkout_pristine(&commit, &dir, &SyntheticGit::over_peer(&fixture.open()).unwrap());
+    let again = control.checkout_pristine(&commit, &dir, &lent);
     assert!(matches!(again, Err(GitError::Exists { .. })));
     remove_checkout(&dir).unwrap();
     assert!(!dir.exists());

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use git2::{Odb, Oid};
 use peers_model::CommitId;
 
+use super::layout;
 use super::nested::{self, NestedGit};
 use super::shown::MAX_REFS;
 use super::state::{State, TurnGit};
-use super::{layout, mounts};
+use crate::bare;
 use crate::control::ControlDir;
 use crate::copy;
 use crate::diff;
@@ -71,26 +72,16 @@ pub struct TurnFailure {
     pub aside: Option<PathBuf>,
 }
 
-/// The work of a turn, in the control directory. Until it is published or discarded [`TurnGit::find`] finds it.
+/// The work of a turn, in the control directory. Until it is published [`TurnGit::find`] finds it.
 #[derive(Debug)]
 pub struct Accepted {
-    pub(super) git: TurnGit,
+    pub(crate) git: TurnGit,
     /// Where the run's branch is after the turn; where it was if nothing was committed.
     pub tip: CommitId,
     /// What [`ControlDir::new_commits`] is to be asked with to tell the turn's commits from all others.
     pub before: Generation,
     /// The commits that appeared with it, in no particular order. None of those that an earlier harvest brought.
     pub new: Vec<CommitId>,
-}
-
-impl Accepted {
-    /// Throws the turn away without publishing it. Its commits stay in the control directory.
-    ///
-    /// # Errors
-    /// As [`TurnGit::discard`].
-    pub fn discard(self) -> Result<(), GitError> {
-        self.git.discard()
-    }
 }
 
 /// What was taken, or why that cannot be.
@@ -115,8 +106,7 @@ impl TurnGit {
         let nested = nested::settle(control, &self, checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
         checkout.check_objects()?;
-        let stores = mounts::stores(checkout)?;
-        let stores = mounts::alternates(stores.iter().map(|(outside, _)| outside))?;
+        let stores = bare::alternates(&bare::stores_of(checkout)?)?;
         let mut kept = Vec::new();
         let ready = layout::put_right(self.dir(), &stores, &self.state.shallow);
         let taken = ready.and_then(|()| self.take_in(control, checkout, spec, &mut kept));

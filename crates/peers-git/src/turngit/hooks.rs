@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::state::TurnGit;
 use crate::error::GitError;
-use crate::files::{self, Small};
+use crate::files;
 use crate::place::{Content, Place};
 use crate::repo::PeerRepo;
 
@@ -30,10 +30,8 @@ pub(super) fn write(turn: &TurnGit, checkout: &PeerRepo, path: Option<PathBuf>) 
         let bytes = if inside {
             calling(&path)
         } else {
-            match files::read_small(&target, HOOK_CAP).map_err(|source| GitError::io(&target, source))? {
-                Small::Bytes(bytes) => bytes,
-                _ => continue,
-            }
+            let Some(bytes) = files::small(&target, HOOK_CAP)? else { continue };
+            bytes
         };
         let _stat = place
             .write(format!("hooks/{name}").as_bytes(), &Content::File { bytes: &bytes, executable: true })?;

@@ -2,18 +2,17 @@
 //!
 //! Everything goes handle by handle: each part of the directory may be a link to somewhere else.
 
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::FileType;
 
 use crate::error::GitError;
 use crate::files;
 
 /// What the library reads of a git directory of a turn. Nothing else is needed to take commits out of it.
-pub(super) const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+const CONFIG: &[u8] = b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
 /// Entries, bytes and directories inside directories that one may have.
 const MAX_ENTRIES: usize = if cfg!(test) { 20_000 } else { 1_000_000 };
 const MAX_BYTES: u64 = 16 << 30;
@@ -55,9 +54,7 @@ pub(super) fn put_right(dir: &Path, alternates: &[u8], shallow: &str) -> Result<
 /// Writes a new file in the place of whatever is there.
 pub(super) fn put(dir: &OwnedFd, name: &str, bytes: &[u8]) -> io::Result<()> {
     files::remove_tree_at(dir, name.as_bytes())?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    File::from(rustix::fs::openat(dir, name, flags, mode)?).write_all(bytes)
+    files::create_new_at(dir, name, 0o600)?.write_all(bytes)
 }
 
 /// Bytes that a directory takes on the disk, with all in it. Follows no link, opens no file.

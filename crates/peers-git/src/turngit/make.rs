@@ -2,26 +2,25 @@
 
 use std::path::PathBuf;
 
-use git2::{Odb, Oid};
+use git2::Oid;
 use peers_model::CommitId;
 use peers_sys::dir::SafeDir;
 
-use super::layout::CONFIG;
 use super::mounts::{self, TurnMount};
 use super::shown::ShownRefs;
 use super::state::TurnGit;
 use super::{config, hooks, index, nested};
+use crate::bare::{self, Bare};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
 use crate::error::GitError;
 use crate::facts::Identity;
-use crate::files::{self, Small};
+use crate::files;
 use crate::ids;
 use crate::import::raw_parents;
 use crate::objects;
 use crate::refs;
-use crate::repo::{PeerRepo, peer_shallow};
-use crate::worktree::SyntheticGit;
+use crate::repo::PeerRepo;
 
 /// A file of the operator's that a turn gets.
 const FILE_CAP: u64 = 1 << 20;
@@ -57,7 +56,8 @@ pub struct MadeTurn {
 impl TurnGit {
     /// Makes one in `scratch`, which must be private, on a disk, and writable by nothing in a sandbox.
     ///
-    /// File stamps are those of the last look at the work tree, see [`ControlDir::tree_state`].
+    /// File stamps, and the git directories deeper in the work tree, are those of the last look at it, see
+    /// [`ControlDir::tree_state`].
     ///
     /// # Errors
     /// [`GitError::Exists`] when the one of an earlier turn was not harvested, [`GitError::NotFound`] for a tip
@@ -77,62 +77,55 @@ impl TurnGit {
         checkout.check_writable()?;
         let mut turn = Self::begin(scratch, branch.clone(), spec.tip)?;
         let git = turn.git_dir();
-        for dir in ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags", "info"] {
-            files::ensure_dir(&git.join(dir))?;
-        }
-        let head = branch.as_ref().map_or_else(|| format!("{}\n", spec.tip), |name| format!("ref: {name}\n"));
-        files::replace(&git.join("HEAD"), head.as_bytes())?;
-        files::replace(&git.join("config"), CONFIG)?;
-        let stores = mounts::stores(checkout)?;
-        let alternates = git.join("objects/info/alternates");
-        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(outside, _)| outside))?)?;
-        {
-            let repo = PeerRepo::open(turn.dir())?;
-            let odb = objects::odb(&repo.repo)?;
-            // The edge of the checkout's history, and of what came from us.
-            let mut shallow = peer_shallow(checkout)?.unwrap_or_default();
-            shallow.extend(bring_tip(control, &odb, spec.tip)?.iter().map(|oid| format!("{oid}\n")));
-            let shown = ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?;
-            turn.write_history(shown, shallow)?;
-        }
+        let head = branch.as_ref().map_or_else(|| spec.tip.to_string(), |name| format!("ref: {name}"));
         let (config, hooks) = config::for_turn(checkout, spec.config_files, spec.identity)?;
-        files::replace(&git.join("config"), config.as_bytes())?;
-        turn.write_info(control, checkout)?;
-        if spec.commit_hooks {
-            hooks::write(&turn, checkout, hooks)?;
+        let stores = mounts::stores(checkout)?;
+        let odb = objects::odb(&checkout.repo)?;
+        let mut made = Bare {
+            config: config.as_bytes(),
+            head: &head,
+            refs: String::new(),
+            stores: bare::alternates(stores.iter().map(|(outside, _)| outside))?,
+            shallow: &[],
+        };
+        // The edge of the checkout's history, and of what comes from us.
+        let mut shallow = bare::shallow_of(checkout.common_dir())?;
+        if !copy::has(&odb, ids::commit_oid(spec.tip)?) {
+            made.write(&git)?;
+            shallow.extend(bring_tip(control, &PeerRepo::open(turn.dir())?, spec.tip)?);
         }
-        turn.state.nested = nested::look(control, &turn, checkout.work_dir())?;
-        let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        index::write(&git.join("index"), control, checkout, spec.tip, spec.owner.unwrap_or(us))?;
-        let mounts = mounts::list(&mut turn, checkout, &stores)?;
-        files::replace(&alternates, &mounts::alternates(stores.iter().map(|(_, inside)| inside))?)?;
-        turn.save()?;
-        Ok(MadeTurn { git: turn, mounts })
-    }
-
-    fn write_history(&mut self, shown: ShownRefs, shallow: String) -> Result<(), GitError> {
-        let git = self.git_dir();
-        files::replace(&git.join("packed-refs"), shown.packed().as_bytes())?;
+        let shown = ShownRefs::of(checkout, &odb, (branch.as_deref(), spec.tip))?;
+        made.refs = bare::packed_refs(&shown.direct);
+        made.stores = bare::alternates(stores.iter().map(|(_, inside)| inside))?;
+        made.shallow = &shallow;
+        made.write(&git)?;
         for (name, target) in &shown.symbolic {
             let path = git.join(name);
             if let Some(dir) = path.parent() {
                 std::fs::create_dir_all(dir).map_err(|source| GitError::io(dir, source))?;
             }
-            files::replace(&path, format!("ref: {target}\n").as_bytes())?;
+            files::overwrite(&path, format!("ref: {target}\n").as_bytes())?;
         }
-        if !shallow.is_empty() {
-            files::replace(&git.join("shallow"), shallow.as_bytes())?;
+        (turn.state.refs, turn.state.shallow) = (shown.direct, bare::shallow_text(&shallow));
+        turn.write_info(control, checkout)?;
+        if spec.commit_hooks {
+            hooks::write(&turn, checkout, hooks)?;
         }
-        (self.state.refs, self.state.shallow) = (shown.direct, shallow);
-        Ok(())
+        turn.state.nested =
+            nested::look(control.nested_seen(checkout.work_dir(), spec.tip)?, checkout.work_dir())?;
+        let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        index::write(&git.join("index"), control, checkout, spec.tip, spec.owner.unwrap_or(us))?;
+        let mounts = mounts::list(&mut turn, checkout, &stores)?;
+        turn.save()?;
+        Ok(MadeTurn { git: turn, mounts })
     }
 
     /// What is ignored, and what a sparse checkout holds.
     fn write_info(&self, control: &ControlDir, checkout: &PeerRepo) -> Result<(), GitError> {
         // The operator's files may be links.
-        let read = |path: PathBuf| match files::read_small(&path.canonicalize().unwrap_or(path), FILE_CAP) {
-            Ok(Small::Bytes(bytes)) => bytes,
-            _ => Vec::new(),
+        let read = |path: PathBuf| {
+            let found = files::small(&path.canonicalize().unwrap_or(path), FILE_CAP);
+            found.ok().flatten().unwrap_or_default()
         };
         let mut exclude = b"/.peers/\n".to_vec();
         let global = control.excludes.clone();
@@ -141,28 +134,24 @@ impl TurnGit {
             exclude.push(b'\n');
         }
         let info = self.git_dir().join("info");
-        files::replace(&info.join("exclude"), &exclude)?;
+        files::overwrite(&info.join("exclude"), &exclude)?;
         let sparse = read(checkout.git_dir().join("info/sparse-checkout"));
         if sparse.is_empty() {
             return Ok(());
         }
-        files::replace(&info.join("sparse-checkout"), &sparse)
+        files::overwrite(&info.join("sparse-checkout"), &sparse)
     }
 }
 
 /// Copies what the tip needs and the checkout lacks: it is in our own copy alone. Returns the commits that
 /// came and whose parents are nowhere.
-fn bring_tip(control: &ControlDir, turn: &Odb<'_>, tip: &CommitId) -> Result<Vec<Oid>, GitError> {
-    let oid = ids::commit_oid(tip)?;
-    if copy::has(turn, oid) {
-        return Ok(Vec::new());
-    }
+fn bring_tip(control: &ControlDir, turn: &PeerRepo, tip: &CommitId) -> Result<Vec<CommitId>, GitError> {
+    let (oid, turn) = (ids::commit_oid(tip)?, &objects::odb(&turn.repo)?);
     let ours = objects::odb(&control.repo)?;
     let (mut edge, mut boundary) = (Vec::new(), Vec::new());
-    for commit in SyntheticGit::over_control(control)?.shallow {
-        let commit = ids::commit_oid(&commit)?;
-        let absent: Vec<Oid> =
-            raw_parents(&ours, commit)?.into_iter().filter(|parent| !copy::has(turn, *parent)).collect();
+    for commit in bare::shallow_of(control.path())? {
+        let parents = raw_parents(&ours, ids::commit_oid(&commit)?)?;
+        let absent: Vec<Oid> = parents.into_iter().filter(|parent| !copy::has(turn, *parent)).collect();
         if !absent.is_empty() {
             edge.push(commit);
             boundary.extend(absent);
@@ -173,6 +162,6 @@ fn bring_tip(control: &ControlDir, turn: &Odb<'_>, tip: &CommitId) -> Result<Vec
         let (what, detail) = (format!("commit {}", tip.short()), "too large or not well formed".to_owned());
         return Err(GitError::Corrupt { what, detail });
     }
-    edge.retain(|commit| turn.exists(*commit));
+    edge.retain(|commit| ids::commit_oid(commit).is_ok_and(|oid| turn.exists(oid)));
     Ok(edge)
 }

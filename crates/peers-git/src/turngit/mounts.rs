@@ -7,16 +7,13 @@ use std::path::{Path, PathBuf};
 use super::config;
 use super::nested;
 use super::state::TurnGit;
+use crate::bare;
 use crate::error::GitError;
-use crate::files::{self, Small};
+use crate::files;
 use crate::repo::PeerRepo;
-use crate::worktree::path_bytes;
 
 /// Where things of ours are seen inside. Object stores: `objects`, `objects.1`, ...
 const INSIDE: &str = "/run/peers";
-/// Stores that a store borrows from.
-const MAX_STORES: usize = 32;
-const STORE_FILE: u64 = 64 * 1024;
 
 /// Something that is mounted for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,29 +34,9 @@ impl TurnMount {
 
 /// The checkout's object store and all that it borrows from: where they are, and where a turn sees them.
 pub(super) fn stores(checkout: &PeerRepo) -> Result<Vec<(PathBuf, PathBuf)>, GitError> {
-    let mut found = vec![files::canonical(&checkout.objects_dir())?];
-    let mut at = 0;
-    while let Some(store) = found.get(at).filter(|_| at < MAX_STORES).cloned() {
-        at += 1;
-        let file = store.join("info/alternates");
-        let text = files::read_small(&file, STORE_FILE).map_err(|source| GitError::io(&file, source))?;
-        let Small::Bytes(text) = text else { continue };
-        for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && !l.starts_with(b"#")) {
-            // What is not there cannot be borrowed from.
-            let other = files::canonical(&store.join(OsStr::from_bytes(line))).ok();
-            found.extend(other.filter(|other| !found.contains(other)));
-        }
-    }
     let inside = |n: usize| if n == 0 { "objects".to_owned() } else { format!("objects.{n}") };
     let seen = |(n, store)| (store, Path::new(INSIDE).join(inside(n)));
-    Ok(found.into_iter().take(MAX_STORES).enumerate().map(seen).collect())
-}
-
-/// A file `objects/info/alternates`.
-pub(super) fn alternates<'a>(stores: impl Iterator<Item = &'a PathBuf>) -> Result<Vec<u8>, GitError> {
-    let mut lines = stores.map(|store| path_bytes(store)).collect::<Result<Vec<_>, _>>()?;
-    lines.push(Vec::new());
-    Ok(lines.join(&b'\n'))
+    Ok(bare::stores_of(checkout)?.into_iter().enumerate().map(seen).collect())
 }
 
 /// Mounts in the order in which they are to be made. Remembers the submodules.

@@ -13,7 +13,7 @@ use crate::aside;
 use crate::checkout::open_below;
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
-use crate::files::{self, Small};
+use crate::files;
 use crate::place::parent_and_name;
 use crate::repo::PeerRepo;
 
@@ -40,17 +40,14 @@ pub(super) fn named(entry: &Nested, work_dir: &Path) -> Option<PathBuf> {
     files::canonical(&at).ok().filter(|dir| dir.is_dir())
 }
 
-/// All that lie in the work tree now, outside of ignored directories.
-pub(super) fn look(control: &ControlDir, turn: &TurnGit, work: &Path) -> Result<Vec<Nested>, GitError> {
+/// What lies at these paths of the work tree.
+pub(super) fn look(paths: Vec<Vec<u8>>, work: &Path) -> Result<Vec<Nested>, GitError> {
     let mut found = Vec::new();
-    for path in control.nested_git(work, &turn.state.tip)? {
+    for path in paths {
         let fail = |source| GitError::io(work.join(OsStr::from_bytes(&path)), source);
         let dir = open_below(work, parent_and_name(&path).0)?;
         let Some(stat) = files::lstat_at(&dir, b".git").map_err(fail)? else { continue };
-        let text = match files::read_small_at(&dir, b".git", FILE_CAP).map_err(fail)? {
-            Small::Bytes(text) => Some(text),
-            _ => None,
-        };
+        let text = files::read_small_at(&dir, b".git", FILE_CAP).map_err(fail)?.bytes();
         found.push(Nested { path, is_dir: files::kind(&stat) == FileType::Directory, text });
     }
     Ok(found)
@@ -65,7 +62,7 @@ pub(super) fn settle(
 ) -> Result<Vec<NestedGit>, GitError> {
     let work = checkout.work_dir();
     let mut done = Vec::new();
-    for found in look(control, turn, work)? {
+    for found in look(control.nested_git(work, &turn.state.tip)?, work)? {
         if turn.state.nested.contains(&found) {
             continue;
         }

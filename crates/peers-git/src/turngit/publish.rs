@@ -12,9 +12,10 @@ use crate::checkout::{index_entry, ordered_changes};
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
+use crate::index_file::{IndexLock, hidden};
 use crate::objects;
 use crate::repo::PeerRepo;
-use crate::reset::{IndexLock, replace_index};
+use crate::write::stage;
 
 /// Each may be interrupted, and done again: files of git-lfs, objects, branch, index.
 pub(crate) const STEPS: u32 = 4;
@@ -124,7 +125,6 @@ impl Accepted {
         let odb = objects::odb(&control.repo)?;
         let tree = |commit| objects::commit_tree(&control.repo, commit);
         let changes = ordered_changes(&odb, tree(&self.git.state.tip)?, tree(&self.tip)?)?;
-        let fail = |source| GitError::library("bring the index to what was committed", source);
         let stamps = control.stamps(checkout.work_dir());
         let mut file = checkout.open_index_file()?;
         let mut staged = Vec::new();
@@ -136,19 +136,16 @@ impl Accepted {
                 staged.push(clean_bytes(&change.path));
                 continue;
             }
-            // An unmerged entry goes with its other stages; there may be none.
-            drop(file.conflict_remove(path));
             let Some((mode, id)) = change.new else {
-                // Not there is as good.
-                drop(file.remove(path, 0));
+                stage(&mut file, &change.path, None)?;
                 continue;
             };
-            let mut entry = index_entry(&change.path, mode, id, None);
+            let mut entry = index_entry(change.path.as_slice(), mode, id, None);
             let stat = || files::lstat(&checkout.work_dir().join(path)).ok().flatten();
             index::stamp(stamps.as_deref(), &mut entry, || stat().map(|stat| (stat.st_uid, stat.st_gid)));
-            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), index::hidden);
-            file.add(&entry).map_err(fail)?;
+            (entry.flags, entry.flags_extended) = old.as_ref().map_or((0, 0), hidden);
+            stage(&mut file, &change.path, Some(&entry))?;
         }
-        replace_index(checkout, &file).map(|()| staged)
+        checkout.put_index(file.iter().collect()).map(|()| staged)
     }
 }

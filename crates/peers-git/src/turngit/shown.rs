@@ -55,10 +55,4 @@ impl ShownRefs {
         symbolic.retain(|(_, target)| direct.contains_key(target));
         Ok(shown)
     }
-
-    /// As a file `packed-refs`.
-    pub(super) fn packed(&self) -> String {
-        let lines = self.direct.iter().map(|(name, hash)| format!("{hash} {name}\n"));
-        std::iter::once("# pack-refs with: sorted\n".to_owned()).chain(lines).collect()
-    }
 }

@@ -376,6 +376,7 @@ impl Ground {
         }
         let pristine = checkouts.create_subdir(cache::PRISTINE)?;
         let scratch = checkouts.create_subdir(cache::SCRATCH)?;
+        let behind = walls.wall.with_settings(&scratch)?;
         let subreaper = peers_sys::reap::become_subreaper().is_ok();
         let verdicts = Verdicts::read(store.disk());
         let running = match &options.stub {
@@ -428,9 +429,9 @@ impl Ground {
             verdicts,
             git: outside_of(place.work_dir(), &repo),
             objects: vec![control.objects_dir(), repo.common_dir().join("objects")],
-            packages: packages(&walls.wall, &loaded.config, &checkouts)?,
+            packages: packages(&behind, &loaded.config, &checkouts)?,
             turn: Rc::clone(&mounts),
-            wall: walls.wall,
+            wall: behind,
             outlets: Rc::new(outlets),
             setup_pause: options.setup_pause,
         }));

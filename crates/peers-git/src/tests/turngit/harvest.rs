@@ -32,7 +32,7 @@ fn what_was_committed_comes_in_as_the_turns_and_stays_there_when_asked_again() {
     stage.control = stage.fixture.control();
     let accepted = stage.accepted();
     assert_eq!((accepted.tip.clone(), accepted.before, new(&stage)), (two, before, 2));
-    accepted.discard().unwrap();
+    accepted.git.discard().unwrap();
     assert!(TurnGit::find(&stage.scratch).unwrap().is_none());
     assert_eq!(stage.fixture.head(), from);
 }
@@ -204,7 +204,7 @@ fn a_checkout_that_is_packed_and_pruned_meanwhile_does_not_end_a_turn() {
     stage.work("y", "y\n");
     let accepted = stage.accepted();
     assert_eq!(accepted.new.len(), 2);
-    accepted.discard().unwrap();
+    accepted.git.discard().unwrap();
     drop(stage.make());
     assert_eq!(stage.run(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
 }

@@ -6,7 +6,7 @@ use crate::tests::{git_in, put};
 
 fn harvested(stage: &mut Stage) -> Vec<NestedGit> {
     let harvest = stage.harvest();
-    harvest.outcome.unwrap().discard().unwrap();
+    harvest.outcome.unwrap().git.discard().unwrap();
     harvest.nested
 }
 
