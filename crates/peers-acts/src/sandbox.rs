@@ -40,8 +40,8 @@ pub struct Inside {
 pub enum Rules {
     /// Nothing.
     None,
-    /// The arguments of bubblewrap.
-    Bwrap(Vec<String>),
+    /// The arguments of bubblewrap, or of `podman run`.
+    Arguments(Vec<String>),
     /// What Landlock lets through.
     Landlock {
         /// Read and executed, with all below.
@@ -92,7 +92,7 @@ impl Inside {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         match (&self.spawn.within, &self.spawn.confine.files) {
             (Some(within), _) => {
-                Rules::Bwrap(within.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
+                Rules::Arguments(within.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
             }
             (None, Some(Files { read, write })) => Rules::Landlock {
                 read: read.iter().map(|path| shown(path)).collect(),

@@ -38,7 +38,7 @@ pub(crate) fn put_up(
     spawn.confine = Confine { files: None, filter: Some(filter) };
     let mut args = args(access, roots, ours);
     args.extend(["--chdir".into(), spawn.cwd.clone().into_os_string(), "--".into()]);
-    spawn.within = Some(Within { program: bwrap.to_owned(), args, stub: STUB.into() });
+    spawn.within = Some(Within { program: bwrap.to_owned(), args, stub: STUB.into(), kept: None });
     spawn
 }
 

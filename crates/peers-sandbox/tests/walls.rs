@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use peers_sandbox::{Access, Asked, Backend, Network, Ran, Wall, run_watched};
 use peers_sys::confine::Filter;
+use peers_sys::env::Env;
 use peers_sys::spawn::{RawExit, Spawn, StubProgram};
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -55,6 +56,8 @@ impl Ground {
             program: &stub,
             search: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
             canary: &dir.path().join("secret"),
+            operator: &Env::default(),
+            image: None,
         });
         let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
         assert!(chosen.wall.is_some() || !all, "{:?}", chosen.missing);

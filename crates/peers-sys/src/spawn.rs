@@ -62,6 +62,16 @@ pub struct Within {
     pub args: Vec<OsString>,
     /// The program of the stub, by its path in that place.
     pub stub: PathBuf,
+    /// The place is a container, which does not end by itself; absent: it ends with that program.
+    pub kept: Option<Kept>,
+}
+
+/// A container, made by a program that is then asked for with `run` and the arguments; the last of them are the image
+/// and what has [`crate::contain::ENTRY`] run in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The whole environment of that program. The child's own goes another way.
+    pub env: Vec<(OsString, OsString)>,
 }
 
 /// The standard input of a child. Its standard output and error are always pipes.
@@ -219,7 +229,8 @@ impl Spawn {
         // No sweep may see the child before it is known to be ours.
         let mut live = live::lock();
         let process = command.spawn().map_err(|source| self.stub_error(source))?;
-        Child::adopt(process, mark, &self.program, &mut live)
+        let kept = self.within.as_ref().is_some_and(|within| within.kept.is_some());
+        Child::adopt(process, mark, (&self.program, kept), &mut live)
     }
 
     fn stub_error(&self, source: io::Error) -> SpawnError {
@@ -230,13 +241,17 @@ impl Spawn {
     fn command(&self) -> Result<(Command, Mark), SpawnError> {
         let Self { stub, program, args, env, cwd, stdin: _, limits, confine, within } = self;
         self.check_cwd()?;
+        let kept = within.as_ref().is_some_and(|within| within.kept.is_some());
         let mut options = StubOptions {
             mark: Mark::random().map_err(|source| self.stub_error(source))?,
             parent: Pid::of_self(),
             limits: *limits,
             confine: confine.clone(),
             holds_signals: false,
-            exec: resolve_program(program, self.path_variable(), cwd)?,
+            search: kept,
+            keeping: None,
+            // What lies in a container is found there.
+            exec: if kept { program.into() } else { resolve_program(program, self.path_variable(), cwd)? },
             argv0: program.clone(),
             args: args.clone(),
         };
