@@ -50,6 +50,7 @@ mod gates_test;
 mod implement;
 mod modes;
 mod plan;
+mod podman;
 mod samples;
 mod scenarios;
 mod support;

@@ -1,6 +1,7 @@
 //! `peers sandbox`: what a peer or a gate sees from behind the wall, and a look around from there.
 
 use std::path::Path;
+use std::time::Duration;
 
 use peers_model::config::PeerSpec;
 use peers_model::request::AskedWall;
@@ -9,7 +10,7 @@ use peers_place::Place;
 use peers_run::boot::{BootError, Finding, Loaded};
 use peers_run::env::Policy;
 use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
-use peers_sandbox::ExecError;
+use peers_sandbox::{ExecError, run_watched};
 use peers_sys::confine::Files;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
@@ -31,6 +32,7 @@ pub enum Who<'a> {
 /// A place behind the wall; it goes with the value.
 pub struct Inside {
     backend: Backend,
+    limits: bool,
     spawn: Spawn,
     _scratch: Scratch,
 }
@@ -68,6 +70,7 @@ impl Inside {
         let peers = place.open_peers()?;
         let spec = SiteSpec { peers, ..scratch.site(place, env, (policy, asked), &loaded.config)? };
         let backend = spec.wall.backend();
+        let limits = spec.wall.has_limits();
         let site = std::rc::Rc::new(Site::new(spec));
         let mut argv = vec!["/bin/sh".to_owned()];
         argv.extend(command.iter().flat_map(|command| ["-c".to_owned(), (*command).to_owned()]));
@@ -77,13 +80,27 @@ impl Inside {
             Who::Gate => as_gate(&site, &loaded.config, &argv, Role::Gate).map_err(plain)?,
             Who::SetUp => as_gate(&site, &loaded.config, &argv, Role::SetUp).map_err(plain)?,
         };
-        Ok(Self { backend, spawn, _scratch: scratch })
+        Ok(Self { backend, limits, spawn, _scratch: scratch })
     }
 
     /// Which wall it is.
     #[must_use]
     pub fn backend(&self) -> Backend {
         self.backend
+    }
+
+    /// Whether memory and processes are limited.
+    #[must_use]
+    pub fn limits(&self) -> bool {
+        self.limits
+    }
+
+    /// Runs it without streams of ours to its end, or up to a limit.
+    ///
+    /// # Errors
+    /// [`ExecError`] if it could not be started, or its end was lost.
+    pub fn try_out(&self, limit: Duration) -> Result<Option<RawExit>, ExecError> {
+        run_watched(&self.spawn, limit).map(|ran| ran.exit)
     }
 
     /// What that wall is told.

@@ -158,6 +158,12 @@ impl Wall {
         }
     }
 
+    /// Whether it limits memory and processes.
+    #[must_use]
+    pub fn has_limits(&self) -> bool {
+        matches!(&self.kind, Kind::Podman(podman) if podman.limits.contains(&podman::Limit::Processes))
+    }
+
     /// What of it does not hold here, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> &[String] {

@@ -56,7 +56,7 @@ impl Ground {
             program: &stub,
             search: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
             canary: &dir.path().join("secret"),
-            operator: &Env::default(),
+            operator: &Env::current(),
             image: None,
         });
         let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
@@ -66,7 +66,9 @@ impl Ground {
 
     /// The walls that this machine has.
     fn all() -> impl Iterator<Item = Self> {
-        [Backend::Landlock, Backend::Bwrap].into_iter().filter_map(Self::on)
+        let podman = std::env::var_os("PEERS_TEST_PODMAN").is_some_and(|value| value == "1");
+        let all = [Backend::Landlock, Backend::Bwrap, Backend::Podman];
+        all.into_iter().filter(move |backend| podman || *backend != Backend::Podman).filter_map(Self::on)
     }
 
     fn path(&self, below: &str) -> PathBuf {

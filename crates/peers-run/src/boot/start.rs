@@ -10,7 +10,7 @@ use peers_git::{ControlDir, Git, PeerRepo};
 use peers_model::config::Config;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
-use peers_model::{Backend, CommitId, RunId, exit};
+use peers_model::{CommitId, RunId, exit};
 use peers_place::anchor::{self, Tagged};
 use peers_place::{Place, PlaceError};
 use peers_store::project::Project;
