@@ -19,11 +19,9 @@ const OLDEST: (u32, u32) = (4, 3);
 /// The label of an image that names the version of what is said through the socket.
 const PROTO_LABEL: &str = "io.peers.proto";
 
-/// Variables of the operator's that podman goes by. None is a secret.
-const PASSED: [&str; 14] = [
+/// Variables of the operator's that podman goes by. None is a secret. Not `USER`: who we are is told by our number.
+const PASSED: [&str; 12] = [
     "HOME",
-    "USER",
-    "LOGNAME",
     "XDG_RUNTIME_DIR",
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
