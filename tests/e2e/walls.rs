@@ -38,7 +38,8 @@ const ALL: [bool; 4] = [true, true, true, false];
 const PLACES: [bool; 4] = [true, true, false, false];
 
 /// That of an image is not that of this machine, which only root can tell apart.
-const OWN_SHADOW: &str = "s=$(cat /etc/shadow) && sum=$(printf %s \"$s\" | cksum) && test \"${SHADOW:-$sum}\" = \"$sum\"";
+const OWN_SHADOW: &str =
+    "s=$(cat /etc/shadow) && sum=$(printf %s \"$s\" | cksum) && test \"${SHADOW:-$sum}\" = \"$sum\"";
 
 const ROWS: [Row; 21] = [
     peer("read a file of yours", "cat \"$OUT/key\"", ALL, ""),

@@ -394,9 +394,7 @@ fn peer(place: &Place, peer: &PeerSpec, (env, programs): (&Env, Programs)) -> Ve
     let Some(program) = peer.argv.first() else { return out };
     let path = env.var("PATH").unwrap_or_default();
     let found = resolve_program(OsStr::new(program), Some(path), place.work_dir());
-    if let Err(error) =
-        found.map(drop).or_else(|error| if programs == Programs::Image { Ok(()) } else { Err(error) })
-    {
+    if let (Err(error), Programs::Here) = (found, programs) {
         let shown = term::inline(program);
         let first = match &error {
             // The message says what helps.

@@ -98,12 +98,18 @@ pub fn find(
         Some(wall) => Ok(Found { wall, better: missing }),
         None => Err(Finding::new(
             exit::ENVIRONMENT,
-            format!(
-                "no sandbox of tier {least} or better holds on this machine, and agents run what they like:\n  {}",
-                missing.join("\n  ")
-            ),
+            format!("{}:\n  {}", none_of(backend, least), missing.join("\n  ")),
             "install what is missing; `--sandbox none --i-know` starts without any wall",
         )),
+    }
+}
+
+fn none_of(backend: Option<Backend>, least: u8) -> String {
+    match backend {
+        Some(named) => format!("the sandbox `{named}` does not hold on this machine"),
+        None => format!(
+            "no sandbox of tier {least} or better holds on this machine, and agents run what they like"
+        ),
     }
 }
 
