@@ -131,7 +131,9 @@ pub(crate) fn args(access: &Access, podman: &Podman, run: Option<&OsStr>) -> Vec
     for (at, lies) in &lie(access) {
         out.extend(lies.option(at));
     }
-    out.extend(["--workdir=/", "--entrypoint"].map(OsString::from));
+    // Podman makes the user's entry in the list of users of it.
+    let home = access.home.as_deref().unwrap_or(Path::new("/"));
+    out.extend(["--workdir".into(), home.into(), OsString::from("--entrypoint")]);
     out.extend([INSIDE.into(), podman.image.clone().into(), ENTRY.into(), DOOR.into()]);
     out
 }
@@ -255,7 +257,7 @@ mod tests {
             --mount type=bind,source=/h/repo/.peers/inbox/ann,destination=/h/repo/.peers/inbox/ann\n\
             --mount type=bind,source=/h/repo/.git/objects,destination=/run/peers/objects,ro=true\n\
             --mount type=tmpfs,destination=/tmp,tmpfs-size=512m,tmpfs-mode=1777,chown=true,notmpcopyup\n\
-            --workdir=/\n--entrypoint /usr/local/bin/peers localhost/peers:dev __inside /run/peers/door";
+            --workdir /h\n--entrypoint /usr/local/bin/peers localhost/peers:dev __inside /run/peers/door";
         assert_eq!(told(&access, &podman()), expected);
     }
 
