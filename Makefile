@@ -1,5 +1,5 @@
 # Short names for the usual commands. The checks themselves are in .ci/run and xtask.
-.PHONY: test lint demo test-real ci
+.PHONY: test lint demo test-real image test-podman ci
 
 test: ## every test of the workspace
 	cargo test --workspace --locked
@@ -14,6 +14,12 @@ demo: ## the whole loop on a sample project, without account or network
 
 test-real: ## the released claude, codex and opencode on a real project and through every fault: needs node, npm, python3 and one download; no account
 	tests/real/run.sh
+
+image: ## the image of the backend podman: needs podman, and a network for packages and command lines (image/build)
+	image/build
+
+test-podman: ## agents and gates in containers, as root and as a user: root on a Debian, with its package archive
+	tests/podman/run
 
 ci: ## everything that a change must pass
 	.ci/run

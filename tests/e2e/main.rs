@@ -51,6 +51,7 @@ mod implement;
 mod modes;
 mod outlets;
 mod plan;
+mod podman;
 mod samples;
 mod scenarios;
 mod support;

@@ -1,18 +1,20 @@
-//! Turns behind `bwrap`: the git directory of a turn, in whole runs. What it holds of single commands is shown where it
+//! Turns behind `bwrap`, or behind podman with `PEERS_TEST_PODMAN=1`: the git directory of a turn, in whole runs. What it holds of single commands is shown where it
 //! is made (`peers-git`, tests/turngit).
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, World, heard};
+use crate::support::{Ended, World, heard, tests_podman};
 
-/// A world behind `bwrap`, in which ann's turn hands over and then runs these commands; absent where this machine has no `bwrap`.
+/// A world behind a wall with mounts, in which ann's turn hands over and then runs these commands; absent where this
+/// machine has none.
 fn world(commands: &[&str]) -> Option<World> {
     let world = World::ready("true");
-    if !world.has_wall("bwrap") {
+    let wall = if tests_podman() { "podman" } else { "bwrap" };
+    if !world.has_wall(wall) {
         return None;
     }
-    world.set_wall("bwrap");
+    world.set_wall(wall);
     let mut steps: Vec<Value> =
         vec![json!({"write": {"path": "ann.txt", "text": "by ann\n"}}), json!({"handoff": "Work of ann"})];
     steps.extend(commands.iter().map(|run| json!({"shell": {"run": run, "expect": 0}})));

@@ -1,6 +1,6 @@
 //! What agents and gates reach from behind each wall, tried from inside by a shell, and the table of it in
 //! docs/SECURITY.md (`PEERS_UPDATE=1` writes it anew). A wall that this machine cannot put up is left out, which is no
-//! error unless `PEERS_WALLS=all` says that all are there.
+//! error unless `PEERS_WALLS=all` says that all are there; podman is tried with `PEERS_TEST_PODMAN=1` alone.
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Ended, World};
 
-const WALLS: [&str; 3] = ["bwrap", "landlock", "none"];
+const WALLS: [&str; 4] = ["podman", "bwrap", "landlock", "none"];
 const BEGIN: &str = "<!-- what the walls hold: begin -->\n";
 const END: &str = "<!-- what the walls hold: end -->";
 
@@ -20,40 +20,44 @@ struct Row {
     threat: &'static str,
     script: &'static str,
     /// By the order of [`WALLS`].
-    holds: [bool; 3],
+    holds: [bool; 4],
     left: &'static str,
 }
 
-const fn peer(threat: &'static str, script: &'static str, holds: [bool; 3], left: &'static str) -> Row {
+const fn peer(threat: &'static str, script: &'static str, holds: [bool; 4], left: &'static str) -> Row {
     Row { who: "peer", threat, script, holds, left }
 }
 
-const fn gate(threat: &'static str, script: &'static str, holds: [bool; 3], left: &'static str) -> Row {
+const fn gate(threat: &'static str, script: &'static str, holds: [bool; 4], left: &'static str) -> Row {
     Row { who: "gate", threat, script, holds, left }
 }
 
 /// Open to root alone: not tried without a wall.
 const ROOT: &str = "without a wall, as far as your user may";
-const BOTH: [bool; 3] = [true, true, false];
-const PLACES: [bool; 3] = [true, false, false];
+const ALL: [bool; 4] = [true, true, true, false];
+const PLACES: [bool; 4] = [true, true, false, false];
+
+/// That of an image is not that of this machine, which only root can tell apart.
+const OWN_SHADOW: &str =
+    "s=$(cat /etc/shadow) && sum=$(printf %s \"$s\" | cksum) && test \"${SHADOW:-$sum}\" = \"$sum\"";
 
 const ROWS: [Row; 23] = [
-    peer("read a file of yours", "cat \"$OUT/key\"", BOTH, ""),
-    peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", BOTH, ""),
-    peer("write a file of yours", "echo x >> \"$OUT/key\"", BOTH, ""),
-    peer("read the trusted store", "cat \"$STORE/project.json\"", BOTH, ""),
-    peer("read another project", "cat \"$OUT/other/secret\"", BOTH, ""),
-    peer("read `/etc/shadow`", "cat /etc/shadow", BOTH, ROOT),
-    peer("read the environment of the loop", "cat \"/proc/$LOOP/environ\"", BOTH, ""),
-    peer("signal the loop", "kill -0 \"$LOOP\"", BOTH, "Landlock: before Linux 6.12 it may"),
+    peer("read a file of yours", "cat \"$OUT/key\"", ALL, ""),
+    peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", ALL, ""),
+    peer("write a file of yours", "echo x >> \"$OUT/key\"", ALL, ""),
+    peer("read the trusted store", "cat \"$STORE/project.json\"", ALL, ""),
+    peer("read another project", "cat \"$OUT/other/secret\"", ALL, ""),
+    peer("read `/etc/shadow`", OWN_SHADOW, ALL, ROOT),
+    peer("read the environment of the loop", "cat \"/proc/$LOOP/environ\"", ALL, ""),
+    peer("signal the loop", "kill -0 \"$LOOP\"", ALL, "Landlock: before Linux 6.12 it may"),
     peer(
         "see the processes of this machine",
         "[ -d \"/proc/$LOOP\" ]",
         PLACES,
         "Landlock: names and arguments, nothing else",
     ),
-    peer("leave a program behind that runs as you (set-user-ID)", "cp /bin/cat s && chmod u+s s", BOTH, ""),
-    peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", BOTH, ROOT),
+    peer("leave a program behind that runs as you (set-user-ID)", "cp /bin/cat s && chmod u+s s", ALL, ""),
+    peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", ALL, ROOT),
     peer(
         "read what the other peer is told",
         "cat .peers/inbox/ben/note",
@@ -115,7 +119,7 @@ const ROWS: [Row; 23] = [
         PLACES,
         "elsewhere it is found, or put back",
     ),
-    gate("read a file of yours, from a gate", "cat \"$OUT/key\"", BOTH, ""),
+    gate("read a file of yours, from a gate", "cat \"$OUT/key\"", ALL, ""),
 ];
 
 /// A repository, and beside it what is nobody's business.
@@ -141,8 +145,11 @@ impl Ground {
         std::fs::create_dir_all(world.at(".git/hooks")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = UnixListener::bind(out.join("sock")).unwrap();
+        let sum = "s=$(cat /etc/shadow 2>/dev/null) && printf %s \"$s\" | cksum";
+        let sum = std::process::Command::new("sh").args(["-c", sum]).output().unwrap().stdout;
         let vars = format!(
-            "export OUT='{}' STORE='{}' LOOP={} PORT={}\n",
+            "export SHADOW='{}' OUT='{}' STORE='{}' LOOP={} PORT={}\n",
+            String::from_utf8_lossy(&sum).trim(),
             out.display(),
             world.store().display(),
             std::process::id(),
@@ -167,11 +174,12 @@ fn document() -> PathBuf {
 
 fn table() -> String {
     let mut out = String::from(
-        "| An agent tries to | bwrap | landlock | none | What is left |\n|---|---|---|---|---|\n",
+        "| An agent tries to | podman | bwrap | landlock | none | What is left |\n|---|---|---|---|---|---|\n",
     );
     for row in &ROWS {
-        let [bwrap, landlock, none] = row.holds.map(|holds| if holds { "held" } else { "open" });
-        writeln!(out, "| {} | {bwrap} | {landlock} | {none} | {} |", row.threat, row.left).unwrap();
+        let [podman, bwrap, landlock, none] = row.holds.map(|holds| if holds { "held" } else { "open" });
+        writeln!(out, "| {} | {podman} | {bwrap} | {landlock} | {none} | {} |", row.threat, row.left)
+            .unwrap();
     }
     out
 }
@@ -259,7 +267,7 @@ fn a_run_without_a_wall_is_refused_until_somebody_says_that_they_know() {
     // Whoever watches needs no more than the name.
     world.peers(&["tick", "--sandbox", "none"]).exits(0).err_has("unconfined");
     world.peers(&["verify", "--sandbox", "none"]).exits(0);
-    world.peers(&["run", "--sandbox", "podman"]).exits(2).err_has("bwrap, landlock, none");
+    world.peers(&["run", "--sandbox", "docker"]).exits(2).err_has("podman, bwrap, landlock, none");
 }
 
 #[test]
@@ -278,6 +286,12 @@ fn where_a_wall_is_missing_it_is_named_with_the_command_that_fixes_it() {
         Ended::of(&command.env("PATH", &bin).args(["run", "--require", "2"]).output().unwrap()).exits(6);
     refused.err_has("no sandbox of tier 2 or better holds on this machine");
     refused.err_has("bwrap: bubblewrap is not installed: `apt install bubblewrap`");
+    let podman = |args: &[&str]| {
+        let mut command = world.command(crate::support::program());
+        Ended::of(&command.env("PATH", &bin).args(args).output().unwrap()).exits(6)
+    };
+    podman(&["run", "--sandbox", "podman"]).err_has("podman: podman is not installed: `apt install podman`");
+    podman(&["run", "--require", "3"]).err_has("podman: taken only by name, `--sandbox podman`");
 }
 
 #[test]

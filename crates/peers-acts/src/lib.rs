@@ -4,8 +4,10 @@
 //! beside a running loop. Start reading at [`oneshot`], whose gates the others share.
 
 pub mod amend;
+pub mod containers;
 pub mod contract;
 pub mod doctor;
+pub mod isolation;
 pub mod land;
 pub mod mutants;
 pub mod oneshot;

@@ -1,6 +1,7 @@
 //! `peers sandbox`: what a peer or a gate sees from behind the wall, and a look around from there.
 
 use std::path::Path;
+use std::time::Duration;
 
 use peers_model::config::PeerSpec;
 use peers_model::request::AskedWall;
@@ -10,7 +11,7 @@ use peers_run::boot::{BootError, Finding, Loaded, walls};
 use peers_run::env::Policy;
 use peers_run::outlets;
 use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
-use peers_sandbox::ExecError;
+use peers_sandbox::{ExecError, run_watched};
 use peers_sys::confine::Files;
 use peers_sys::env::Env;
 use peers_sys::error::chain;
@@ -32,6 +33,7 @@ pub enum Who<'a> {
 /// A place behind the wall; it goes with the value.
 pub struct Inside {
     backend: Backend,
+    limits: bool,
     spawn: Spawn,
     notes: Vec<String>,
     _outlets: std::rc::Rc<Site>,
@@ -43,8 +45,8 @@ pub struct Inside {
 pub enum Rules {
     /// Nothing.
     None,
-    /// The arguments of bubblewrap.
-    Bwrap(Vec<String>),
+    /// The arguments of bubblewrap, or of `podman run`.
+    Arguments(Vec<String>),
     /// What Landlock lets through.
     Landlock {
         /// Read and executed, with all below.
@@ -86,6 +88,7 @@ impl Inside {
             spec.outlets = std::rc::Rc::new(outlets);
             notes = more.into_iter().filter_map(|notice| notice.text().map(str::to_owned)).collect();
         }
+        let limits = spec.wall.has_limits();
         let site = std::rc::Rc::new(Site::new(spec));
         let mut argv = vec!["/bin/sh".to_owned()];
         argv.extend(command.iter().flat_map(|command| ["-c".to_owned(), (*command).to_owned()]));
@@ -95,7 +98,7 @@ impl Inside {
             Who::Gate => as_gate(&site, &loaded.config, &argv, Role::Gate).map_err(plain)?,
             Who::SetUp => as_gate(&site, &loaded.config, &argv, Role::SetUp).map_err(plain)?,
         };
-        Ok(Self { backend, spawn, notes, _outlets: site, _scratch: scratch })
+        Ok(Self { backend, limits, spawn, notes, _outlets: site, _scratch: scratch })
     }
 
     /// What is worth knowing of its ways out.
@@ -110,13 +113,27 @@ impl Inside {
         self.backend
     }
 
+    /// Whether memory and processes are limited.
+    #[must_use]
+    pub fn limits(&self) -> bool {
+        self.limits
+    }
+
+    /// Runs it without streams of ours to its end, or up to a limit.
+    ///
+    /// # Errors
+    /// [`ExecError`] if it could not be started, or its end was lost.
+    pub fn try_out(&self, limit: Duration) -> Result<Option<RawExit>, ExecError> {
+        run_watched(&self.spawn, limit).map(|ran| ran.exit)
+    }
+
     /// What that wall is told.
     #[must_use]
     pub fn rules(&self) -> Rules {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         match (&self.spawn.within, &self.spawn.confine.files) {
             (Some(within), _) => {
-                Rules::Bwrap(within.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
+                Rules::Arguments(within.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect())
             }
             (None, Some(Files { read, write })) => Rules::Landlock {
                 read: read.iter().map(|path| shown(path)).collect(),

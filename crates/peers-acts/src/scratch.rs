@@ -71,7 +71,7 @@ impl Scratch {
             scratch: self.dir.try_clone()?,
             program: stub.path().to_owned(),
             stub,
-            bin: if wall.backend() == Backend::None { running_exe()? } else { bin },
+            bin: walls::bin(wall.backend(), running_exe()?, bin),
             git: repo.iter().flat_map(|repo| walls::outside_of(place.work_dir(), repo)).collect(),
             objects: objects.collect(),
             turn: TurnMounts::default(),

@@ -18,6 +18,10 @@ fn main() -> ExitCode {
     if first.as_ref().is_some_and(|first| first == peers_sys::stub::ENTER) {
         return peers_sys::stub::enter(args);
     }
+    #[cfg(target_os = "linux")]
+    if first.as_ref().is_some_and(|first| first == peers_sys::contain::ENTRY) {
+        return peers_sys::contain::main(args);
+    }
     if first.as_ref().is_some_and(|first| first == peers_run::measure::ENTRY) {
         return peers_run::measure::main(std::io::stdin().lock(), std::io::stdout().lock());
     }

@@ -47,14 +47,14 @@ pub struct RunArgs {
 /// How agents and gates are confined.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct WallArgs {
-    /// Confine agents and gates by BACKEND: bwrap, landlock or none
+    /// Confine agents and gates by BACKEND: podman, bwrap, landlock or none
     ///
     /// Without it, by `backend` in your sandbox.yaml, else by the best one that holds on this machine: each is tried
-    /// with a live process. `none` needs `--i-know` where a run is unattended.
+    /// with a live process. `podman` is taken only by name. `none` needs `--i-know` where a run is unattended.
     #[arg(long, value_name = "BACKEND", value_parser = backend, verbatim_doc_comment)]
     sandbox: Option<Backend>,
-    /// Refuse to start below this tier: 0 none, 1 landlock, 2 bwrap
-    #[arg(long, value_name = "TIER", value_parser = clap::value_parser!(u8).range(0..=2))]
+    /// Refuse to start below this tier: 0 none, 1 landlock, 2 bwrap, 3 podman
+    #[arg(long, value_name = "TIER", value_parser = clap::value_parser!(u8).range(0..=3))]
     require: Option<u8>,
     /// With `--sandbox none`: agents and gates may do all that you may, and I know that
     #[arg(long)]
@@ -70,7 +70,7 @@ impl WallArgs {
 }
 
 fn backend(word: &str) -> Result<Backend, String> {
-    Backend::named(word).ok_or_else(|| "it is one of bwrap, landlock, none".to_owned())
+    Backend::named(word).ok_or_else(|| "it is one of podman, bwrap, landlock, none".to_owned())
 }
 
 impl RunArgs {

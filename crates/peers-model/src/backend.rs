@@ -14,11 +14,13 @@ pub enum Backend {
     Landlock,
     /// Bubblewrap: a file system, a network and processes of its own.
     Bwrap,
+    /// A container of podman: all that, with the programs of an image and with limits.
+    Podman,
 }
 
 impl Backend {
     /// All, the best first.
-    pub const ALL: [Self; 3] = [Self::Bwrap, Self::Landlock, Self::None];
+    pub const ALL: [Self; 4] = [Self::Podman, Self::Bwrap, Self::Landlock, Self::None];
 
     /// Its name in configuration, options and records.
     #[must_use]
@@ -27,6 +29,7 @@ impl Backend {
             Self::None => "none",
             Self::Landlock => "landlock",
             Self::Bwrap => "bwrap",
+            Self::Podman => "podman",
         }
     }
 
@@ -39,17 +42,30 @@ impl Backend {
     /// Whether a child may have a network of its own.
     #[must_use]
     pub fn has_own_network(self) -> bool {
-        self == Self::Bwrap
+        matches!(self, Self::Bwrap | Self::Podman)
     }
 
-    /// How much it holds: 0 nothing, 1 writes outside, 2 a place of its own.
+    /// How much it holds: 0 nothing, 1 writes outside, 2 a place of its own, 3 programs of its own and limits.
     #[must_use]
     pub fn tier(self) -> u8 {
         match self {
             Self::None => 0,
             Self::Landlock => 1,
             Self::Bwrap => 2,
+            Self::Podman => 3,
         }
+    }
+
+    /// Whether things can lie at other places for a child than for us.
+    #[must_use]
+    pub fn has_mounts(self) -> bool {
+        self.tier() >= Self::Bwrap.tier()
+    }
+
+    /// Whether it is only taken where somebody names it: its programs are not those of this machine.
+    #[must_use]
+    pub fn is_by_name(self) -> bool {
+        self == Self::Podman
     }
 }
 

@@ -314,6 +314,11 @@ impl Host {
         out
     }
 
+    /// Whether a variable names the place of a tool chain.
+    pub(crate) fn is_tool_chain(variable: &OsStr) -> bool {
+        TOOLCHAIN.iter().any(|(name, _)| variable == *name)
+    }
+
     /// Packages that `setup` fetches for checkouts of ours are kept there, and not where the operator keeps them.
     pub fn keep_packages_in(&mut self, dir: &Path) {
         self.packages = Some(dir.to_owned());

@@ -62,7 +62,7 @@ pub(crate) fn put_up(
     spawn.limits.processes = spawn.limits.processes.or(Some(PROCESSES));
     let mut args = args(access, roots, ours);
     args.extend(["--chdir".into(), spawn.cwd.clone().into_os_string(), "--".into()]);
-    spawn.within = Some(Within { program: bwrap.to_owned(), args, stub: STUB.into() });
+    spawn.within = Some(Within { program: bwrap.to_owned(), args, stub: STUB.into(), kept: None });
     spawn
 }
 

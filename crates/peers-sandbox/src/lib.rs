@@ -6,6 +6,8 @@
 mod access;
 mod bwrap;
 mod landlock;
+mod podman;
+mod podman_here;
 mod port;
 mod settings;
 mod sidecar;
@@ -15,6 +17,8 @@ mod watched;
 pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_programs};
 pub use bwrap::STUB as PROGRAM;
 pub use peers_model::Backend;
+pub use podman::{INSIDE as IN_IMAGE, USUAL_IMAGE};
+pub use podman_here::Client as PodmanClient;
 pub use port::{ExecError, OUTPUT_CAP, Output, Ran};
 pub use sidecar::{Sidecar, SidecarEnd, SidecarError, SidecarSpec};
 pub use wall::{Asked, Chosen, Wall};

@@ -6,27 +6,34 @@ use std::time::Duration;
 use peers_model::Backend;
 use peers_sys::confine::{Filter, has_landlock};
 use peers_sys::dir::{FileError, SafeDir};
+use peers_sys::env::Env;
 use peers_sys::spawn::{RawExit, Spawn, StubProgram, resolve_program};
 
 use crate::access::Access;
 use crate::bwrap::{self, Roots};
 use crate::landlock;
+use crate::podman::{self, Podman};
+use crate::podman_here::Client;
 use crate::watched::run_watched;
 
 /// A live probe ends by itself within milliseconds.
 const PROBE: Duration = Duration::from_secs(10);
+/// The same in a container: the first one of an image is preceded by a copy of it.
+const FIRST: Duration = Duration::from_mins(3);
 
 /// Puts children behind a wall.
 #[derive(Debug, Clone)]
 pub struct Wall {
     kind: Kind,
     filter: Filter,
+    remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
 enum Kind {
     None,
     Landlock,
+    Podman(Podman),
     Bwrap { bwrap: PathBuf, ours: PathBuf, roots: Roots },
 }
 
@@ -47,6 +54,10 @@ pub struct Asked<'a> {
     pub search: &'a std::ffi::OsStr,
     /// A file of ours that nobody behind a wall may see or change.
     pub canary: &'a Path,
+    /// What podman goes by.
+    pub operator: &'a Env,
+    /// The image of podman's containers; absent: [`crate::USUAL_IMAGE`].
+    pub image: Option<&'a str>,
 }
 
 /// What became of a choice.
@@ -62,15 +73,18 @@ impl Wall {
     /// No wall.
     #[must_use]
     pub fn none() -> Self {
-        Self { kind: Kind::None, filter: Filter::Usual }
+        Self { kind: Kind::None, filter: Filter::Usual, remarks: Vec::new() }
     }
 
-    /// Tries the backends, the best first, with a live child each.
+    /// Tries the backends, the best first, with a live child each. One that is only taken by name is left out where
+    /// nobody names it.
     #[must_use]
     pub fn choose(asked: &Asked<'_>) -> Chosen {
         let mut missing = Vec::new();
         for backend in Backend::ALL {
-            if asked.backend.is_some_and(|named| named != backend) || backend.tier() < asked.require {
+            let named = asked.backend == Some(backend);
+            let wanted = named || (asked.backend.is_none() && !backend.is_by_name());
+            if !wanted || backend.tier() < asked.require {
                 continue;
             }
             match Self::try_out(backend, asked) {
@@ -82,8 +96,18 @@ impl Wall {
     }
 
     fn try_out(backend: Backend, asked: &Asked<'_>) -> Result<Self, String> {
+        let mut remarks = Vec::new();
         let kind = match backend {
-            Backend::None => return Ok(Self { kind: Kind::None, filter: asked.filter }),
+            Backend::None => return Ok(Self { filter: asked.filter, ..Self::none() }),
+            Backend::Podman => {
+                let client = Client::find(asked.stub, asked.operator)?;
+                let (podman, told) = client.look(asked.image)?;
+                for (id, _) in client.strays()? {
+                    client.remove(&id)?;
+                }
+                remarks = told.0;
+                Kind::Podman(podman)
+            }
             Backend::Landlock if has_landlock() => Kind::Landlock,
             Backend::Landlock => {
                 let why = "this kernel has no Landlock of version 4 (Linux 6.7), or not among what `/sys/kernel/security/lsm` names";
@@ -98,7 +122,7 @@ impl Wall {
                 Kind::Bwrap { bwrap, ours: asked.program.to_owned(), roots: Roots::look() }
             }
         };
-        let wall = Self { kind, filter: asked.filter };
+        let wall = Self { kind, filter: asked.filter, remarks };
         wall.probe(asked).map(|()| wall)
     }
 
@@ -110,7 +134,8 @@ impl Wall {
         spawn.args = ["-c", LOOK, "probe"].map(Into::into).into();
         spawn.args.extend([asked.canary.into(), format!("/usr/.peers-{}", std::process::id()).into()]);
         let spawn = self.put_up(spawn, &Access { network: crate::Network::None, ..Access::default() });
-        let ran = run_watched(&spawn, PROBE).map_err(|error| error.to_string())?;
+        let limit = if matches!(self.kind, Kind::Podman(_)) { FIRST } else { PROBE };
+        let ran = run_watched(&spawn, limit).map_err(|error| error.to_string())?;
         match ran.exit {
             Some(RawExit::Code(80)) => Ok(()),
             Some(RawExit::Code(81)) => Err("a file outside was read in a trial".to_owned()),
@@ -128,14 +153,14 @@ impl Wall {
     /// # Errors
     /// [`FileError`] for what cannot be written.
     pub fn with_settings(self, scratch: &SafeDir) -> Result<Self, FileError> {
-        let Self { kind, filter } = self;
+        let Self { kind, filter, remarks } = self;
         let kind = match kind {
             Kind::Bwrap { bwrap, ours, roots } => {
                 Kind::Bwrap { bwrap, ours, roots: roots.with_settings(scratch)? }
             }
-            kind @ (Kind::None | Kind::Landlock) => kind,
+            kind @ (Kind::None | Kind::Landlock | Kind::Podman(_)) => kind,
         };
-        Ok(Self { kind, filter })
+        Ok(Self { kind, filter, remarks })
     }
 
     /// What it is.
@@ -145,7 +170,20 @@ impl Wall {
             Kind::None => Backend::None,
             Kind::Landlock => Backend::Landlock,
             Kind::Bwrap { .. } => Backend::Bwrap,
+            Kind::Podman(_) => Backend::Podman,
         }
+    }
+
+    /// Whether it limits memory and processes.
+    #[must_use]
+    pub fn has_limits(&self) -> bool {
+        matches!(&self.kind, Kind::Podman(podman) if podman.limits.contains(&podman::Limit::Processes))
+    }
+
+    /// What of it does not hold here, one sentence each.
+    #[must_use]
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// The child, behind the wall.
@@ -154,6 +192,7 @@ impl Wall {
         match &self.kind {
             Kind::None => spawn,
             Kind::Landlock => landlock::put_up(spawn, access, self.filter),
+            Kind::Podman(podman) => podman::put_up(spawn, access, (podman, self.filter)),
             Kind::Bwrap { bwrap, ours, roots } => {
                 bwrap::put_up(spawn, access, (bwrap, ours), (roots, self.filter))
             }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use peers_sandbox::{Access, Asked, Backend, Network, Ran, Wall, run_watched};
 use peers_sys::confine::Filter;
 use peers_sys::dir::SafeDir;
+use peers_sys::env::Env;
 use peers_sys::spawn::{RawExit, Spawn, StubProgram};
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -56,6 +57,8 @@ impl Ground {
             program: &stub,
             search: OsStr::new("/usr/local/bin:/usr/bin:/bin"),
             canary: &dir.path().join("secret"),
+            operator: &Env::current(),
+            image: None,
         });
         let all = std::env::var_os("PEERS_WALLS").is_some_and(|walls| walls == "all");
         assert!(chosen.wall.is_some() || !all, "{:?}", chosen.missing);
@@ -65,7 +68,9 @@ impl Ground {
 
     /// The walls that this machine has.
     fn all() -> impl Iterator<Item = Self> {
-        [Backend::Landlock, Backend::Bwrap].into_iter().filter_map(Self::on)
+        let podman = std::env::var_os("PEERS_TEST_PODMAN").is_some_and(|value| value == "1");
+        let all = [Backend::Landlock, Backend::Bwrap, Backend::Podman];
+        all.into_iter().filter(move |backend| podman || *backend != Backend::Podman).filter_map(Self::on)
     }
 
     fn path(&self, below: &str) -> PathBuf {

@@ -163,6 +163,12 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The user and the group that we act as.
+#[must_use]
+pub fn own_ids() -> (u32, u32) {
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+}
+
 /// The arguments of this process, the program name first.
 #[must_use]
 pub fn args() -> Vec<OsString> {
@@ -173,6 +179,12 @@ pub fn args() -> Vec<OsString> {
 #[must_use]
 pub fn open_files() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+/// How many files may be open at a time at most, if somebody asks for it; absent where there is no limit.
+#[must_use]
+pub fn most_open_files() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
 }
 
 /// `path` with a leading `~` or `~/` replaced by the home directory; other paths as they are.

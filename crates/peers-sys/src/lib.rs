@@ -11,6 +11,8 @@
 pub mod append;
 pub mod clock;
 pub mod confine;
+#[cfg(target_os = "linux")]
+pub mod contain;
 pub mod detach;
 pub mod digest;
 pub mod dir;

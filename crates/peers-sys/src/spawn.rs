@@ -62,6 +62,16 @@ pub struct Within {
     pub args: Vec<OsString>,
     /// The program of the stub, by its path in that place.
     pub stub: PathBuf,
+    /// The place is a container, which does not end by itself; absent: it ends with that program.
+    pub kept: Option<Kept>,
+}
+
+/// A container, made by a program that is then asked for with `run` and the arguments; the last of them are the image
+/// and what has [`crate::contain::ENTRY`] run in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The whole environment of that program. The child's own goes another way.
+    pub env: Vec<(OsString, OsString)>,
 }
 
 /// The standard input of a child. Its standard output and error are always pipes.
@@ -219,7 +229,8 @@ impl Spawn {
         // No sweep may see the child before it is known to be ours.
         let mut live = live::lock();
         let process = command.spawn().map_err(|source| self.stub_error(source))?;
-        Child::adopt(process, mark, &self.program, &mut live)
+        let kept = self.within.as_ref().is_some_and(|within| within.kept.is_some());
+        Child::adopt(process, mark, (&self.program, kept), &mut live)
     }
 
     fn stub_error(&self, source: io::Error) -> SpawnError {
@@ -230,8 +241,10 @@ impl Spawn {
     fn command(&self) -> Result<(Command, Mark), SpawnError> {
         let Self { stub, program, args, env, cwd, stdin: _, limits, confine, within } = self;
         self.check_cwd()?;
-        // Our own program has another place behind a wall, which is not ours to look into.
+        let kept = within.as_ref().is_some_and(|within| within.kept.is_some());
+        // Our own program has another place behind a wall, and what lies in a container is found there.
         let own = within.as_ref().filter(|within| within.stub == **program).map(|within| within.stub.clone());
+        let own = own.or_else(|| kept.then(|| program.into()));
         let exec = own.map_or_else(|| resolve_program(program, self.path_variable(), cwd), Ok)?;
         let mut options = StubOptions {
             mark: Mark::random().map_err(|source| self.stub_error(source))?,
@@ -239,6 +252,8 @@ impl Spawn {
             limits: *limits,
             confine: confine.clone(),
             holds_signals: false,
+            search: kept,
+            keeping: None,
             exec,
             argv0: program.clone(),
             args: args.clone(),

@@ -18,9 +18,14 @@ use std::process::{Command, ExitCode};
 
 use nix::sys::signal::{SigSet, Signal};
 use rustix::fs::Mode;
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
 
-pub(crate) use options::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, StubOptions};
+#[cfg(target_os = "linux")]
+use crate::contain::keep;
+use crate::spawn::{RawExit, resolve_program};
+
+pub(crate) use options::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Keeping, StubOptions};
 pub use options::{Limits, Mark, StubFailure, StubFailureKind};
 
 /// The first argument by which a binary is asked to be the stub.
@@ -68,11 +73,35 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(options) => options,
         Err(problem) => return report(&format!("peers-stub: {problem}\n"), EXIT_NOT_EXECUTABLE),
     };
-    let failure = match prepare(&options) {
-        Ok(()) => StubFailure::exec(&options.exec, &become_program(&options)),
-        Err((step, error)) => StubFailure::setup(step, &error),
+    let failure = match (prepare(&options), &options.keeping) {
+        (Ok(()), None) => StubFailure::exec(&options.exec, &become_program(&options)),
+        (Ok(()), Some(keeping)) => match keep(&options, keeping) {
+            Ok(exit) => return end_as(exit),
+            Err(failure) => failure,
+        },
+        (Err((step, error)), _) => StubFailure::setup(step, &error),
     };
     report(&options.mark.line(&failure), failure.exit_code())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep(_options: &StubOptions, _keeping: &Keeping) -> Result<RawExit, StubFailure> {
+    Err(StubFailure::setup("container", &io::ErrorKind::Unsupported.into()))
+}
+
+/// Ends this process as another one ended.
+fn end_as(exit: RawExit) -> ExitCode {
+    match exit {
+        RawExit::Code(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+        RawExit::Signal(number) => {
+            // One that cannot be had this way is told as a shell tells it.
+            let _raised = Signal::try_from(number).and_then(|signal| {
+                SigSet::empty().thread_set_mask()?;
+                nix::sys::signal::raise(signal)
+            });
+            ExitCode::from(u8::try_from(number.saturating_add(128)).unwrap_or(u8::MAX))
+        }
+    }
 }
 
 /// Runs the second stub on the arguments after [`ENTER`]; returns only if the program could not be started.
@@ -86,11 +115,27 @@ pub fn enter(args: impl Iterator<Item = OsString>) -> ExitCode {
         close_fds::set_fds_cloexec(3, &[]);
         options.confine.apply()
     });
+    let mut options = options;
+    if options.search {
+        match found_here(&options.argv0) {
+            Ok(found) => options.exec = found,
+            Err(failure) => return report(&options.mark.line(&failure), failure.exit_code()),
+        }
+    }
     let failure = match entered {
         Ok(()) => StubFailure::exec(&options.exec, &become_program(&options)),
         Err((step, error)) => StubFailure::setup(step, &error),
     };
     report(&options.mark.line(&failure), failure.exit_code())
+}
+
+/// The program, by our own environment and working directory.
+fn found_here(argv0: &OsStr) -> Result<PathBuf, StubFailure> {
+    let cwd = std::env::current_dir().map_err(|error| StubFailure::setup("working directory", &error))?;
+    resolve_program(argv0, std::env::var_os("PATH").as_deref(), &cwd).map_err(|error| {
+        let kind = if error.exit_code() == EXIT_NOT_FOUND { Errno::NOENT } else { Errno::ACCESS };
+        StubFailure::exec(Path::new(argv0), &kind.into())
+    })
 }
 
 /// Sets the signals that wait. They are inherited through `exec`.
@@ -104,16 +149,7 @@ fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
     die_with_parent(options).map_err(|error| ("parent", error))?;
     rustix::process::setsid().map_err(step("setsid"))?;
     let _previous = rustix::process::umask(Mode::from_raw_mode(0o077));
-    limit(Resource::Core, 0).map_err(step("core limit"))?;
-    if let Some(processes) = options.limits.processes {
-        limit(Resource::Nproc, processes).map_err(step("process limit"))?;
-    }
-    if let Some(bytes) = options.limits.file_bytes {
-        limit(Resource::Fsize, bytes).map_err(step("file size limit"))?;
-    }
-    if let Some(bytes) = options.limits.memory_bytes {
-        limit(Resource::As, bytes).map_err(step("memory limit"))?;
-    }
+    lower(&options.limits)?;
     // Of the dispositions, `exec` itself resets handlers and std resets SIGPIPE; no safe call resets another signal
     // that our parent was told to ignore.
     let asks_for_an_end = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
@@ -123,15 +159,36 @@ fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
     options.confine.apply()
 }
 
-/// Asks to be killed when the thread that spawned us ends, and checks that it has not ended yet.
+/// Asks to be killed when the thread that spawned us ends, and checks that it has not ended yet. Who keeps a container
+/// is only told.
 fn die_with_parent(options: &StubOptions) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    {
+        use rustix::process::Signal;
+        let signal = if options.keeping.is_some() { Signal::USR1 } else { Signal::KILL };
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
+    }
     if rustix::process::getppid() == Some(options.parent.raw()) {
         Ok(())
     } else {
         Err(io::Error::other("the process that asked for this one has ended"))
     }
+}
+
+/// Lowers the limits of this process for good, and that of core files to nothing; an error names the limit.
+pub(crate) fn lower(limits: &Limits) -> Result<(), (&'static str, io::Error)> {
+    let Limits { processes, file_bytes, memory_bytes } = *limits;
+    for (name, resource, value) in [
+        ("core limit", Resource::Core, Some(0)),
+        ("process limit", Resource::Nproc, processes),
+        ("file size limit", Resource::Fsize, file_bytes),
+        ("memory limit", Resource::As, memory_bytes),
+    ] {
+        if let Some(value) = value {
+            limit(resource, value).map_err(|errno| (name, errno.into()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Lowers a limit for good; a limit that is lower already stays.

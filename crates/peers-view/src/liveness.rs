@@ -283,6 +283,9 @@ pub fn wall_words(backend: &str) -> String {
         Some(Backend::Bwrap) => {
             "sandbox bwrap: agents and gates see this repository, their own state and the programs of this machine; gates have no network".to_owned()
         }
+        Some(Backend::Podman) => {
+            "sandbox podman: agents and gates see this repository, their own state and the programs of an image; gates have no network".to_owned()
+        }
         Some(Backend::Landlock) => {
             "sandbox landlock: agents and gates write this repository and their own state alone; `.git`, `.peers/` and the network are open to them".to_owned()
         }

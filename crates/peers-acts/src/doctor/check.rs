@@ -53,17 +53,17 @@ impl Check {
         self.about == "lock" && self.level == Level::Warning
     }
 
-    pub(super) fn ok(about: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn ok(about: &str, message: impl Into<String>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Ok, message: message.into(), fix: None, exit: exit::OK }
     }
 
-    pub(super) fn warning(about: &str, message: impl Into<String>, fix: impl Into<Step>) -> Self {
+    pub(crate) fn warning(about: &str, message: impl Into<String>, fix: impl Into<Step>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Warning, message: message.into(), fix: Some(fix.into()), exit: exit::OK }
     }
 
-    pub(super) fn error(about: &str, exit: u8, message: impl Into<String>, fix: impl Into<Step>) -> Self {
+    pub(crate) fn error(about: &str, exit: u8, message: impl Into<String>, fix: impl Into<Step>) -> Self {
         let about = about.to_owned();
         Self { about, level: Level::Error, message: message.into(), fix: Some(fix.into()), exit }
     }

@@ -262,6 +262,14 @@ fn clock_check(last: Timestamp, now: Timestamp) -> Check {
 fn sandbox(found: &Found) -> Check {
     let backend = found.wall.backend();
     let tier = backend.tier();
+    if let [remark, ..] = found.wall.remarks() {
+        let message = format!("{backend} holds here (tier {tier}); {}", found.wall.remarks().join("; "));
+        let fix = format!(
+            "it works without; {}",
+            remark.split_once(": ").map_or("nothing has to be done", |(_, fix)| fix)
+        );
+        return Check::warning("sandbox", message, fix);
+    }
     if found.better.is_empty() {
         // Without any wall that is what the operator asks for.
         let words = if tier > 0 {

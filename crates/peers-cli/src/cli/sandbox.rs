@@ -16,8 +16,8 @@ use serde_json::json;
 
 /// Show what agents and gates see of this machine, or look around as one of them
 ///
-/// Each turn of a peer and each gate runs behind a wall: bubblewrap, else Landlock. What it lets through is
-/// decided by peers and by your sandbox.yaml, never by a file of the repository.
+/// Each turn of a peer and each gate runs behind a wall: bubblewrap, else Landlock, or podman by name. What it lets
+/// through is decided by peers and by your sandbox.yaml, never by a file of the repository.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -107,7 +107,7 @@ fn explain(args: &Explain, cx: &Cx) -> Result<ExitCode, CommandError> {
     if args.json {
         let rules = match &rules {
             Rules::None => json!(null),
-            Rules::Bwrap(args) => json!({"args": args}),
+            Rules::Arguments(args) => json!({"args": args}),
             Rules::Landlock { read, write } => json!({"read": read, "write": write}),
         };
         let body = json!({"schema": "peers.sandbox/1", "backend": backend.name(), "tier": backend.tier(),
@@ -118,7 +118,7 @@ fn explain(args: &Explain, cx: &Cx) -> Result<ExitCode, CommandError> {
     let mut text = format!("{}, for {who}:\n", peers_view::wall_words(backend.name()));
     match &rules {
         Rules::None => {}
-        Rules::Bwrap(args) => {
+        Rules::Arguments(args) => {
             for arg in args {
                 let line_begins = arg.starts_with("--");
                 text.push_str(if line_begins { "\n  " } else { " " });

@@ -37,6 +37,11 @@ pub(crate) struct Args {
     /// Ask each peer of the projects for one word; this costs what a short turn costs
     #[arg(long)]
     live: bool,
+    /// Try from inside the sandbox that a run would take what an agent and a gate must not reach
+    ///
+    /// Each attempt is a process of its own. Nothing is changed, whether it succeeds or not.
+    #[arg(long, verbatim_doc_comment)]
+    isolation: bool,
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
@@ -51,14 +56,21 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.out.data(&table(&findings, ctl.out.spelling()))?;
     }
     let mut projects = Vec::new();
-    if let Some((config, names)) = meant(ctl, &selection, args.live)? {
+    if let Some((config, names)) = meant(ctl, &selection, args.live || args.isolation)? {
         for name in &names {
             let project = peers_fleet::start::project(&config, name).map_err(failed)?;
             let ask = if args.live { Ask::EachPeer } else { Ask::Nobody };
             let seen = Observation::of(&project, &ctl.env);
             let looked = crate::adrift::refuse(&project, &seen)
                 .and_then(|()| peers_fleet::start::located(&project, &ctl.env).map_err(failed))
-                .and_then(|place| Ok(doctor::examine(&place, &ctl.env, ask)?))
+                .and_then(|place| {
+                    let mut report = doctor::examine(&place, &ctl.env, ask)?;
+                    if args.isolation {
+                        let loaded = peers_run::boot::load(&mut place.open_view_disk()?)?;
+                        report.checks.extend(peers_acts::isolation::examine(&place, &ctl.env, &loaded)?);
+                    }
+                    Ok(report)
+                })
                 .map(|report| checkup::spelt(told(report, &project), &crate::board::spelling(ctl, &project)));
             match looked {
                 Ok(report) => {

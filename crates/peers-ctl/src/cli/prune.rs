@@ -12,9 +12,9 @@ use super::duration;
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Remove old logs of projects that do not run
+/// Remove old logs of projects that do not run, or containers whose run is gone
 ///
-/// Includes those of projects that are no longer registered. Repositories and their stores are not touched.
+/// Includes logs of projects that are no longer registered. Repositories and their stores are not touched.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
@@ -24,12 +24,18 @@ pub(crate) struct Args {
     #[arg(help = lasting!("Logs that were last written before this time"))]
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "7d")]
     older_than: Duration,
+    /// Remove containers of your user whose run is gone, of whatever project, in place of logs
+    #[arg(long, conflicts_with_all = ["older_than", "names", "all"])]
+    containers: bool,
     /// Show what would be removed
     #[arg(long)]
     dry_run: bool,
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    if args.containers {
+        return containers(args, ctl);
+    }
     let config = ctl.config()?;
     let asked = args.which.selection();
     let names = if asked.is_empty() { None } else { Some(ctl.names(&config, &asked)?) };
@@ -54,6 +60,23 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.say(&format!("warning: {what}"));
     }
     if logs.is_empty() {
+        ctl.say("nothing to remove");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn containers(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    let found = peers_acts::containers::prune(&ctl.env, args.dry_run).map_err(failed)?;
+    if ctl.json {
+        let names: Vec<_> = found.iter().map(|stray| stray.name.as_str()).collect();
+        ctl.document("prune", &json!({"containers": names, "dry_run": args.dry_run}), &[])?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    for stray in &found {
+        ctl.out.line(&format!("{verb} container {}", peers_sys::term::inline(&stray.name)))?;
+    }
+    if found.is_empty() {
         ctl.say("nothing to remove");
     }
     Ok(ExitCode::SUCCESS)

@@ -12,7 +12,7 @@ use peers_fleet::budget::Amount;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::command::Step;
-use peers_model::{RunId, RunRequest, exit};
+use peers_model::{Backend, RunId, RunRequest, exit};
 use peers_place::Place;
 use peers_run::boot::{BootError, Finding};
 use peers_store::runs;
@@ -59,6 +59,9 @@ pub(crate) struct Asked {
     /// Stop after N ticks of this run; `budget raise --ticks` is about all runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_ticks: Option<u64>,
+    /// Put agents and gates into containers: the same as `--sandbox podman`
+    #[arg(long, conflicts_with = "sandbox")]
+    container: bool,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -66,7 +69,11 @@ pub(crate) struct Asked {
 impl Asked {
     /// As the loop is handed it.
     pub(crate) fn request(&self) -> RunRequest {
-        self.run.request(self.max_ticks)
+        let mut request = self.run.request(self.max_ticks);
+        if self.container {
+            request.wall.backend = Some(Backend::Podman);
+        }
+        request
     }
 }
 

@@ -8,7 +8,7 @@ use peers_git::{ControlDir, Git, GitError, PeerRepo, PlainHead, RepoError};
 use peers_model::command::{Command, Step};
 use peers_model::config::PeerSpec;
 use peers_model::record::Rules;
-use peers_model::{PeerName, RunRequest, exit, limits};
+use peers_model::{Backend, PeerName, RunRequest, exit, limits};
 use peers_place::{Place, PlaceError};
 use peers_store::runs::{self, RunRecord};
 use peers_store::{Area, FsDisk, store};
@@ -22,6 +22,7 @@ use super::control;
 use super::finding::{Finding, no_git};
 use super::load::Loaded;
 use super::options::RunOptions;
+use crate::env::Policy;
 use crate::procs;
 
 /// The path of the repository can stand in a line of text: in prompts, in records, in hooks.
@@ -245,8 +246,9 @@ impl Examined {
             }
             Err(finding) => self.parts.push((Part::Git, vec![finding])),
         }
+        let programs = programs_by(env, options.request.wall.backend);
         for spec in self.loaded.iter().flat_map(|loaded| &loaded.config.peers) {
-            self.parts.push((Part::Peer(spec.name.clone()), peer(place, spec, env)));
+            self.parts.push((Part::Peer(spec.name.clone()), peer(place, spec, (env, programs))));
         }
         self.parts.push((Part::Space, space(place)));
     }
@@ -315,7 +317,9 @@ pub fn quick_refusals(place: &Place, env: &Env, disk: &mut FsDisk) -> Vec<Findin
         found.extend(repository(place, cut_short(disk).is_some()).1);
     }
     let config = super::load::accepted_config(disk);
-    found.extend(config.iter().flat_map(|config| &config.peers).flat_map(|spec| peer(place, spec, env)));
+    let programs = programs_by(env, None);
+    let peers = config.iter().flat_map(|config| &config.peers);
+    found.extend(peers.flat_map(|spec| peer(place, spec, (env, programs))));
     found
 }
 
@@ -369,12 +373,28 @@ pub(super) fn git_program(env: &Env) -> Result<Git, Finding> {
     Ok(git)
 }
 
+/// Whose programs peers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Programs {
+    /// Those of this machine.
+    Here,
+    /// Those of an image: whether they are there is seen when a turn begins.
+    Image,
+}
+
+/// A policy that cannot be read is told elsewhere.
+fn programs_by(env: &Env, asked: Option<Backend>) -> Programs {
+    let backend = asked.or_else(|| Policy::load(env).ok()?.backend);
+    if backend == Some(Backend::Podman) { Programs::Image } else { Programs::Here }
+}
+
 /// What a peer cannot start without.
-fn peer(place: &Place, peer: &PeerSpec, env: &Env) -> Vec<Finding> {
+fn peer(place: &Place, peer: &PeerSpec, (env, programs): (&Env, Programs)) -> Vec<Finding> {
     let mut out = Vec::new();
     let Some(program) = peer.argv.first() else { return out };
     let path = env.var("PATH").unwrap_or_default();
-    if let Err(error) = resolve_program(OsStr::new(program), Some(path), place.work_dir()) {
+    let found = resolve_program(OsStr::new(program), Some(path), place.work_dir());
+    if let (Err(error), Programs::Here) = (found, programs) {
         let shown = term::inline(program);
         let first = match &error {
             // The message says what helps.

@@ -215,6 +215,8 @@ impl Ground {
         let Self { resumes, place, mut disk, loaded, repo, git, chosen, book, lock, found: walls, stub, bin } =
             self;
         let wall = walls.wall.backend();
+        let remarks = walls.wall.remarks().iter().map(|remark| format!("sandbox {wall}: {remark}"));
+        let remarks: Vec<String> = remarks.collect();
         let run_id = match &handover {
             Some(handover) => handover.run_id.clone(),
             None => new_run_id()?,
@@ -412,7 +414,7 @@ impl Ground {
         let mounts = TurnMounts::default();
         // What a turn left in its own git directory outlives a crash, and another wall.
         let turns = checkouts.create_subdir(cache::TURNS)?;
-        let turns = Turns { dir: turns, make: wall == Backend::Bwrap, mounts: Rc::clone(&mounts) };
+        let turns = Turns { dir: turns, make: wall.has_mounts(), mounts: Rc::clone(&mounts) };
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
             project: place.id().clone(),
@@ -422,7 +424,7 @@ impl Ground {
             program: stub.path().to_owned(),
             stub,
             // Behind a wall other processes are not seen, and so not their files.
-            bin: if wall == Backend::None { running } else { bin },
+            bin: walls::bin(wall, running, bin),
             operator: env.clone(),
             chosen,
             subreaper,
@@ -466,8 +468,14 @@ impl Ground {
         });
         let gates = gitrepo::changed_since_gates(&git_dir);
         let submodules = hollow(&repo, &loaded.config);
-        let warnings =
-            better.into_iter().chain(waits).chain(mirror).chain(dirty).chain(strays).chain(untagged);
+        let warnings = better
+            .into_iter()
+            .chain(remarks)
+            .chain(waits)
+            .chain(mirror)
+            .chain(dirty)
+            .chain(strays)
+            .chain(untagged);
         let warnings = warnings.chain(gates).chain(submodules);
         let warnings = warnings.chain(mended.iter().cloned()).map(Notice::Warning);
         for notice in warnings.chain(hints) {

@@ -6,7 +6,7 @@ use peers_git::PeerRepo;
 use peers_model::config::Config;
 use peers_model::exit;
 use peers_model::request::AskedWall;
-use peers_sandbox::{Asked, Backend, Wall};
+use peers_sandbox::{Asked, Backend, IN_IMAGE, Wall};
 use peers_sys::confine::Filter;
 use peers_sys::dir::{FileError, SafeDir};
 use peers_sys::env::Env;
@@ -37,6 +37,17 @@ pub struct Ours<'a> {
 pub fn this_program() -> Result<(StubProgram, PathBuf), Finding> {
     let bug = |error: std::io::Error| Finding::plain(exit::BUG, error.to_string());
     Ok((StubProgram::this_program().map_err(bug)?, peers_sys::env::current_exe().map_err(bug)?))
+}
+
+/// This program as gates have it: `running` may have no file any more, which only matters where its process is not
+/// seen; an image has its own.
+#[must_use]
+pub fn bin(wall: Backend, running: PathBuf, file: PathBuf) -> PathBuf {
+    match wall {
+        Backend::None => running,
+        Backend::Landlock | Backend::Bwrap => file,
+        Backend::Podman => IN_IMAGE.into(),
+    }
 }
 
 /// The wall, and what a better one lacks on this machine.
@@ -76,19 +87,29 @@ pub fn find(
         program: ours.bin,
         search,
         canary: ours.canary,
+        operator: env,
+        image: policy.image.as_deref(),
     });
+    let by_name = (least > Backend::Bwrap.tier() && backend.is_none())
+        .then(|| "podman: taken only by name, `--sandbox podman`".to_owned());
     let missing: Vec<String> =
-        chosen.missing.iter().map(|(backend, why)| format!("{backend}: {why}")).collect();
+        chosen.missing.iter().map(|(backend, why)| format!("{backend}: {why}")).chain(by_name).collect();
     match chosen.wall {
         Some(wall) => Ok(Found { wall, better: missing }),
         None => Err(Finding::new(
             exit::ENVIRONMENT,
-            format!(
-                "no sandbox of tier {least} or better holds on this machine, and agents run what they like:\n  {}",
-                missing.join("\n  ")
-            ),
+            format!("{}:\n  {}", none_of(backend, least), missing.join("\n  ")),
             "install what is missing; `--sandbox none --i-know` starts without any wall",
         )),
+    }
+}
+
+fn none_of(backend: Option<Backend>, least: u8) -> String {
+    match backend {
+        Some(named) => format!("the sandbox `{named}` does not hold on this machine"),
+        None => format!(
+            "no sandbox of tier {least} or better holds on this machine, and agents run what they like"
+        ),
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Policy {
     pub require: Option<u8>,
     /// New namespaces are refused as well.
     pub strict: bool,
+    /// The image of containers; absent: the usual one.
+    pub image: Option<String>,
     /// Of peers.
     pub peers: Part,
     /// Of gates.
@@ -97,7 +99,7 @@ pub enum PolicyError {
     },
     /// It has other keys, or is no YAML.
     #[error(
-        "{0}; it may say `backend`, `require`, `seccomp`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, and of `peers` `allow`, `local_ports`"
+        "{0}; it may say `backend`, `require`, `seccomp`, `image`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, and of `peers` `allow`, `local_ports`"
     )]
     Syntax(Box<YamlError>),
     /// A name that makes no sense or is never passed.
@@ -130,6 +132,7 @@ struct PolicyFile {
     backend: Option<String>,
     require: Option<u8>,
     seccomp: Seccomp,
+    image: Option<String>,
     peers: PartFile,
     gates: PartFile,
 }
@@ -193,11 +196,14 @@ impl Policy {
             None | Some("auto") => None,
             Some(word) => Some(
                 Backend::named(word)
-                    .ok_or_else(|| value("backend", "it is one of auto, bwrap, landlock, none"))?,
+                    .ok_or_else(|| value("backend", "it is one of auto, podman, bwrap, landlock, none"))?,
             ),
         };
-        if file.require.is_some_and(|tier| tier > Backend::Bwrap.tier()) {
-            return Err(value("require", "it is 0 (nothing), 1 (landlock) or 2 (bwrap)"));
+        if file.require.is_some_and(|tier| tier > Backend::Podman.tier()) {
+            return Err(value("require", "it is 0 (nothing), 1 (landlock), 2 (bwrap) or 3 (podman)"));
+        }
+        if file.image.as_deref().is_some_and(|image| !names_an_image(image)) {
+            return Err(value("image", "it is a name as podman has it, such as `localhost/peers:dev`"));
         }
         let places = [
             ("peers.read", &file.peers.read),
@@ -221,7 +227,7 @@ impl Policy {
                 }
             }
         }
-        let PolicyFile { require, seccomp, peers, gates, .. } = file;
+        let PolicyFile { require, seccomp, image, peers, gates, .. } = file;
         if gates.net == Some(Net::Proxy) || !gates.allow.is_empty() || !gates.local_ports.is_empty() {
             return Err(value(
                 "gates",
@@ -252,7 +258,7 @@ impl Policy {
             Part { env, read, write, net, allow, local_ports }
         };
         let (peers, gates) = (part(peers, allow), part(gates, Vec::new()));
-        Ok(Self { backend, require, strict: seccomp == Seccomp::Strict, peers, gates })
+        Ok(Self { backend, require, strict: seccomp == Seccomp::Strict, image, peers, gates })
     }
 
     /// Why no gate gets the variable `name`, which `goals.env` asks for; `None` where gates get it.
@@ -295,6 +301,12 @@ fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
     }
 }
 
+/// Never an option of podman's.
+fn names_an_image(image: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
+    image.starts_with(|c: char| c.is_ascii_alphanumeric()) && image.chars().all(plain)
+}
+
 fn is_credential(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     upper.ends_with("_API_KEY") || upper.ends_with("_TOKEN")
@@ -311,6 +323,8 @@ mod tests {
         let text = "backend: landlock\nrequire: 1\nseccomp: strict\npeers: {env: [MY_API_KEY], write: [/h/.x]}\n\
             gates:\n  env: [DATABASE_URL]\n  net: host\n  read: [/srv/tools]\n";
         let good = parse(text).unwrap();
+        let image = parse("backend: podman\nimage: localhost/x:1\n").unwrap();
+        assert_eq!((image.backend, image.image.as_deref()), (Some(Backend::Podman), Some("localhost/x:1")));
         assert_eq!((good.backend, good.require, good.strict), (Some(Backend::Landlock), Some(1), true));
         let (peers, gates) = (good.peers, good.gates);
         assert_eq!((peers.env, peers.write), (vec!["MY_API_KEY".to_owned()], vec![PathBuf::from("/h/.x")]));
@@ -322,14 +336,15 @@ mod tests {
         );
         for (text, word) in [
             ("backend: docker\n", "`backend`: it is one of auto"),
-            ("require: 3\n", "`require`: it is 0"),
+            ("require: 4\n", "`require`: it is 0"),
             ("peers: {net: wide}\n", "it may say `backend`"),
-            ("image: x\n", "it may say `backend`"),
             ("gates: {net: proxy}\n", "gates have `net: none` or"),
             ("gates: {allow: [rust]}\n", "are for peers"),
             ("peers: {allow: ['http://a.example']}\n", "is not a host"),
             ("peers: {allow: ['*']}\n", "is not a host"),
             ("peers: {local_ports: [0]}\n", "is no port"),
+            ("image: --privileged\n", "`image`: it is a name"),
+            ("picture: x\n", "it may say `backend`"),
             ("gates: {read: [tools]}\n", "`gates.read`: `tools` is not an absolute path"),
             ("peers: {write: [/]}\n", "`peers.write`: `/` is not an absolute path below"),
             ("peers: {env: [LD_PRELOAD]}\n", "never passed"),

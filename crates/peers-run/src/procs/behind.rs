@@ -18,7 +18,7 @@ use peers_tools::{Ask, CommandPlan, adapter};
 
 use super::launch;
 use super::{Book, Site, gates};
-use crate::env::{Net, Part};
+use crate::env::{Host, Net, Part};
 use crate::outlets::{self, Outlet};
 use crate::tool_spec::tool_spec;
 
@@ -53,8 +53,26 @@ impl Site {
         self.spec.wall.backend() != Backend::None
     }
 
+    /// Whether programs are those of an image.
+    pub(super) fn has_image(&self) -> bool {
+        self.spec.wall.backend() == Backend::Podman
+    }
+
+    /// The child behind the wall.
+    fn put_up(&self, mut spawn: Spawn, access: &Access) -> Spawn {
+        if self.has_image() {
+            // Tool chains that are not there.
+            let there = |place: &OsStr| {
+                access.read.iter().chain(&access.write).any(|dir| Path::new(place).starts_with(dir))
+            };
+            spawn.env.retain(|(name, value)| !Host::is_tool_chain(name) || there(value));
+        }
+        self.spec.wall.put_up(spawn, access)
+    }
+
     fn common(&self, spawn: &Spawn, part: &Part) -> Access {
-        let mut read = self.host.places();
+        // An image has programs and tool chains of its own.
+        let mut read = if self.has_image() { Vec::new() } else { self.host.places() };
         read.extend(part.read.iter().cloned());
         read.push(self.spec.bin.clone());
         read.extend(LED_TO.iter().filter_map(|name| Some(PathBuf::from(value(&spawn.env, name)?))));
@@ -91,15 +109,21 @@ impl Site {
             .first()
             .and_then(|program| resolve_program(program.as_ref(), path, &self.spec.repo).ok());
         let real = found.and_then(|found| found.canonicalize().ok());
-        access.read.extend(real.as_deref().and_then(place_of_program));
+        if !self.has_image() {
+            access.read.extend(real.as_deref().and_then(place_of_program));
+        }
         access.read.extend(prompt);
-        // Files that the accepted command names.
-        let named =
-            peer.argv.iter().skip(1).map(Path::new).filter(|path| path.is_absolute() && path.is_file());
+        // Files that the accepted command names; the program among them where nothing else brings it.
+        let named = peer
+            .argv
+            .iter()
+            .skip(usize::from(!self.has_image()))
+            .map(Path::new)
+            .filter(|path| path.is_absolute() && path.is_file());
         access.read.extend(named.map(Path::to_owned));
         access.write.push(self.spec.repo.clone());
         access.mounts.clone_from(&self.spec.turn.borrow());
-        if self.spec.wall.backend() != Backend::Bwrap {
+        if !self.spec.wall.backend().has_mounts() {
             access.write.extend(self.spec.git.iter().cloned());
         } else if access.mounts.is_empty() {
             // Nothing commits outside of a turn.
@@ -134,7 +158,7 @@ impl Site {
             access.scratch = Some(home.path().join(TMP));
             access.write.push(home.path().to_owned());
         }
-        Ok(self.spec.wall.put_up(spawn, &access))
+        Ok(self.put_up(spawn, &access))
     }
 
     /// Where the tool of a peer keeps its state: the name in a home directory, and the place itself.
@@ -188,7 +212,7 @@ impl Site {
         if self.spec.wall.backend() == Backend::Landlock {
             access.scratch = Some(home.join(TMP));
         }
-        self.spec.wall.put_up(spawn, &access)
+        self.put_up(spawn, &access)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! running ── exit ──▶ draining (pipes, 2 s) ──▶ leftovers ended, leader reaped
-//!    └─ limit or cancel ─▶ TERM ─ 1 s ─▶ KILL ─ 0.2 s ─▶ given up
+//!    └─ limit or cancel ─▶ TERM ─ 1 s ─▶ KILL ─ 1 s ─▶ given up
 //! ```
 
 use std::os::fd::OwnedFd;
@@ -26,8 +26,8 @@ use super::streams;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// Between SIGKILL and giving up.
-const KILL_WAIT: Duration = Duration::from_millis(200);
+/// Between SIGKILL and giving up; a container is cleared away meanwhile.
+const KILL_WAIT: Duration = Duration::from_secs(1);
 /// Pipes that somebody holds open after the exit are read for so long.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Leftovers of one command are hunted for so long.

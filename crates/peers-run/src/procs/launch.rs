@@ -236,7 +236,9 @@ pub(super) fn spawn(
     if through || plan.bridge.is_some() {
         // Without this only the relay or the bridge would know that there is nothing to start.
         let path = vars.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        resolve_program(OsStr::new(program), path, &repo)?;
+        if !site.has_image() {
+            resolve_program(OsStr::new(program), path, &repo)?;
+        }
     }
     let mut spawn = if let Some(bridge) = &plan.bridge {
         let mut spawn = Spawn::new(site.spec.stub.clone(), &site.spec.program, repo);

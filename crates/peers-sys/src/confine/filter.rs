@@ -141,7 +141,8 @@ fn eperm(kind: Filter) -> Vec<Refused> {
 
 /// A program that takes the rights of its owner outlives the sandbox in which it was made.
 fn set_user_id() -> Vec<Refused> {
-    const BIT: u64 = libc::S_ISUID as u64;
+    // `S_ISUID`
+    const BIT: u64 = 0o4000;
     let made = |at| Condition(at, SeccompCmpOp::MaskedEq(BIT), BIT);
     let create = u64::from(libc::O_CREAT.unsigned_abs());
     let opened = |flags, mode| vec![Condition(flags, SeccompCmpOp::MaskedEq(create), create), made(mode)];

@@ -6,6 +6,7 @@ use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -71,6 +72,8 @@ pub struct Child {
     reaped: Option<RawExit>,
     /// Somebody else reaped it: its numbers may belong to another process.
     stolen: bool,
+    /// It keeps a container, and was not asked yet to end that at once.
+    keeps: AtomicBool,
 }
 
 impl Child {
@@ -78,12 +81,13 @@ impl Child {
     pub(super) fn adopt(
         mut process: std::process::Child,
         mark: Mark,
-        program: &OsStr,
+        (program, kept): (&OsStr, bool),
         live: &mut BTreeSet<Pid>,
     ) -> Result<Self, SpawnError> {
         match Self::watch(&mut process, mark, program) {
-            Ok(child) => {
+            Ok(mut child) => {
                 live.insert(child.identity.pid);
+                child.keeps = kept.into();
                 Ok(child)
             }
             Err(error) => {
@@ -115,6 +119,7 @@ impl Child {
             stderr: process.stderr.take(),
             reaped: None,
             stolen: false,
+            keeps: false.into(),
         })
     }
 
@@ -225,11 +230,15 @@ impl Child {
         }
     }
 
-    /// Kills its group, and the child itself wherever it is.
+    /// Kills its group, and the child itself wherever it is. One that keeps a container is asked first to end that at
+    /// once and to clear it away, which it does within a second; the next call kills it.
     ///
     /// # Errors
     /// [`SignalError::Gone`] if it was reaped.
     pub fn kill(&self) -> Result<(), SignalError> {
+        if self.keeps.swap(false, Ordering::Relaxed) {
+            return self.signal_leader(Signal::Usr1);
+        }
         let group = self.sweep_group(Signal::Kill);
         match self.signal_leader(Signal::Kill) {
             Ok(()) => Ok(()),

@@ -1,8 +1,9 @@
 //! What the parent tells the stub, and what the stub tells the parent.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -62,9 +63,22 @@ pub(crate) struct StubOptions {
     pub(crate) confine: Confine,
     /// Signals that ask for an end wait: they are for whoever is started in turn.
     pub(crate) holds_signals: bool,
+    /// The program is looked up where the stub runs, by `argv0`.
+    pub(crate) search: bool,
+    /// The program makes a container, which is to be kept.
+    pub(crate) keeping: Option<Keeping>,
     pub(crate) exec: PathBuf,
     pub(crate) argv0: OsString,
     pub(crate) args: Vec<OsString>,
+}
+
+/// A container to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Keeping {
+    /// The environment of the program that makes it.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    /// The words of the second stub.
+    pub(crate) words: Vec<OsString>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -82,6 +96,10 @@ const PROCESSES: &str = "--max-processes";
 const FILE_BYTES: &str = "--max-file-bytes";
 const MEMORY_BYTES: &str = "--max-memory-bytes";
 const HOLD: &str = "--hold-signals";
+const SEARCH: &str = "--search";
+const KEEP: &str = "--keep";
+const KEEPS_ENV: &str = "--keeps-env";
+const KEEPS_WORD: &str = "--keeps-word";
 const END: &str = "--";
 
 /// Characters of a failure's message that are kept.
@@ -170,8 +188,24 @@ impl StubOptions {
     /// The same by a program that makes a place: a second stub, in that place, puts on what is to be put on. Limits too:
     /// processes are counted for each user namespace.
     pub(crate) fn within(self, within: &Within) -> Self {
-        let Within { program, args, stub } = within;
+        let Within { program, args, stub, kept } = within;
         let Self { mark, parent, .. } = &self;
+        if let Some(kept) = kept {
+            // The second stub is started by the first process inside, which also sets the limits.
+            let keeping = Keeping { env: kept.env.clone(), words: self.to_args() };
+            return Self {
+                mark: mark.clone(),
+                parent: *parent,
+                limits: Limits::default(),
+                confine: Confine::default(),
+                holds_signals: false,
+                search: false,
+                keeping: Some(keeping),
+                exec: program.clone(),
+                argv0: program.clone().into_os_string(),
+                args: args.clone(),
+            };
+        }
         let mut words = args.clone();
         words.extend([stub.clone().into_os_string(), ENTER.into()]);
         Self {
@@ -180,6 +214,8 @@ impl StubOptions {
             limits: Limits::default(),
             confine: Confine::default(),
             holds_signals: true,
+            search: false,
+            keeping: None,
             exec: program.clone(),
             argv0: program.clone().into_os_string(),
             args: words.into_iter().chain(self.to_args()).collect(),
@@ -188,7 +224,7 @@ impl StubOptions {
 
     /// The arguments after the entry word that [`StubOptions::parse`] reads.
     pub(crate) fn to_args(&self) -> Vec<OsString> {
-        let Self { mark, parent, limits, confine, holds_signals, exec, argv0, args } = self;
+        let Self { mark, parent, limits, confine, holds_signals, search, keeping, exec, argv0, args } = self;
         let Limits { processes, file_bytes, memory_bytes } = limits;
         let mut out: Vec<OsString> = vec![MARK.into(), mark.0.as_str().into()];
         out.extend([PARENT.into(), parent.to_string().into()]);
@@ -202,6 +238,17 @@ impl StubOptions {
         }
         out.extend(confine.to_args());
         out.extend(holds_signals.then(|| OsString::from(HOLD)));
+        out.extend(search.then(|| OsString::from(SEARCH)));
+        if let Some(Keeping { env, words }) = keeping {
+            out.push(KEEP.into());
+            for (name, value) in env {
+                let mut entry = name.clone();
+                entry.push("=");
+                entry.push(value);
+                out.extend([KEEPS_ENV.into(), entry]);
+            }
+            out.extend(words.iter().flat_map(|word| [KEEPS_WORD.into(), word.clone()]));
+        }
         out.extend([END.into(), argv0.clone()]);
         out.extend(args.iter().cloned());
         out
@@ -210,6 +257,7 @@ impl StubOptions {
     pub(crate) fn parse(mut args: impl Iterator<Item = OsString>) -> Result<Self, OptionsError> {
         let (mut mark, mut parent, mut exec) = (None, None, None);
         let (mut limits, mut confine, mut holds_signals) = (Limits::default(), Confine::default(), false);
+        let (mut search, mut keeping) = (false, None::<Keeping>);
         loop {
             let option = args.next().ok_or(OptionsError::Bad(END))?;
             match option.to_str() {
@@ -220,6 +268,17 @@ impl StubOptions {
                 Some(FILE_BYTES) => limits.file_bytes = Some(number(args.next(), FILE_BYTES)?),
                 Some(MEMORY_BYTES) => limits.memory_bytes = Some(number(args.next(), MEMORY_BYTES)?),
                 Some(HOLD) => holds_signals = true,
+                Some(SEARCH) => search = true,
+                Some(KEEP) => drop(keeping.get_or_insert_default()),
+                Some(KEEPS_ENV) => {
+                    let entry = args.next().and_then(|word| variable(&word));
+                    let keeping = keeping.as_mut().ok_or(OptionsError::Bad(KEEPS_ENV))?;
+                    keeping.env.push(entry.ok_or(OptionsError::Bad(KEEPS_ENV))?);
+                }
+                Some(KEEPS_WORD) => {
+                    let keeping = keeping.as_mut().ok_or(OptionsError::Bad(KEEPS_WORD))?;
+                    keeping.words.push(args.next().ok_or(OptionsError::Bad(KEEPS_WORD))?);
+                }
                 Some(END) => break,
                 Some(option) => confine.take(option, &mut args).ok_or(OptionsError::Unknown)?,
                 None => return Err(OptionsError::Unknown),
@@ -231,6 +290,8 @@ impl StubOptions {
             limits,
             confine,
             holds_signals,
+            search,
+            keeping,
             exec: exec.ok_or(OptionsError::Bad(EXEC))?,
             argv0: args.next().ok_or(OptionsError::Bad(END))?,
             args: args.collect(),
@@ -240,6 +301,14 @@ impl StubOptions {
 
 fn text(arg: Option<OsString>) -> Option<String> {
     arg?.into_string().ok()
+}
+
+/// A variable's name and value.
+fn variable(word: &OsStr) -> Option<(OsString, OsString)> {
+    let bytes = word.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    let part = |bytes: Option<&[u8]>| Some(OsStr::from_bytes(bytes?).to_owned());
+    Some((part(bytes.get(..at))?, part(bytes.get(at + 1..))?))
 }
 
 fn number(arg: Option<OsString>, option: &'static str) -> Result<u64, OptionsError> {
@@ -268,6 +337,11 @@ mod tests {
                 filter: Some(Filter::Strict),
             },
             holds_signals: true,
+            search: true,
+            keeping: Some(Keeping {
+                env: vec![("A".into(), "b=c".into()), ("E".into(), OsString::new())],
+                words: vec!["--".into(), "x".into()],
+            }),
             exec: PathBuf::from("/bin/x"),
             argv0: "x".into(),
             args: vec!["--".into(), "--mark".into(), OsString::from_vec(vec![0xff, b' '])],
@@ -283,8 +357,15 @@ mod tests {
         let full = options();
         assert_eq!(StubOptions::parse(full.to_args().into_iter()), Ok(full.clone()));
         let confine = Confine::default();
-        let bare =
-            StubOptions { limits: Limits::default(), confine, holds_signals: false, args: vec![], ..full };
+        let bare = StubOptions {
+            limits: Limits::default(),
+            confine,
+            holds_signals: false,
+            search: false,
+            keeping: None,
+            args: vec![],
+            ..full
+        };
         assert_eq!(StubOptions::parse(bare.to_args().into_iter()), Ok(bare));
     }
 
