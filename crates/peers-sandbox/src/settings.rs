@@ -1,7 +1,6 @@
 //! What a child has as `/etc`: copies of the settings that everybody may read, in one directory. Each mount more would
 //! cost each child time, and a directory that is mounted as it is shows to root what only root may read.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -35,13 +34,13 @@ fn entry(from: &Path, to: &SafeDir, shown: &[PathBuf], depth: usize) -> Result<(
     }
     if found.is_dir() && mode & 0o5 == 0o5 && depth < DEEPEST {
         let inner = to.create_subdir(name)?;
-        for found in fs::read_dir(from).into_iter().flatten().flatten() {
+        for found in from.read_dir().into_iter().flatten().flatten() {
             entry(&found.path(), &inner, shown, depth + 1)?;
         }
     } else if found.is_file()
         && mode & 0o4 != 0
-        && found.len() <= FILE_CAP
-        && let Ok(bytes) = fs::read(from)
+        && let Some(dir) = from.parent()
+        && let Ok(bytes) = SafeDir::open_shared(dir).and_then(|dir| dir.read(name, FILE_CAP))
     {
         let mode = if mode & 0o1 == 0 { FileMode::Plain } else { FileMode::Executable };
         to.publish_mode(name, &bytes, mode)?;
@@ -52,7 +51,7 @@ fn entry(from: &Path, to: &SafeDir, shown: &[PathBuf], depth: usize) -> Result<(
 /// Where the copy of a link leads: to where the link does, unless the child lacks that and has what it ends at.
 fn target(link: &Path, shown: &[PathBuf]) -> Option<PathBuf> {
     let has = |path: &Path| covered(path, shown.iter().map(PathBuf::as_path));
-    let target = fs::read_link(link).ok()?;
+    let target = link.read_link().ok()?;
     let mut next = PathBuf::new();
     for part in link.parent()?.join(&target).components() {
         match part {
@@ -67,6 +66,7 @@ fn target(link: &Path, shown: &[PathBuf]) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
