@@ -17,7 +17,7 @@ use crate::control::ControlDir;
 use crate::diff::{self, RawChange};
 use crate::error::{GitError, clean_bytes};
 use crate::files;
-use crate::index_file;
+use crate::index_entries;
 use crate::objects::{MODE_EXEC, MODE_FILE, MODE_GITLINK, MODE_LINK};
 use crate::place::{Content, Place, check_path, parent_and_name};
 use crate::snapshot::{ATTRS_CAP, AttrFile, Known, Stamp, conversion, to_work_tree};
@@ -379,5 +379,5 @@ pub(crate) fn ordered_changes(odb: &Odb<'_>, from: Oid, to: Oid) -> Result<Vec<R
 
 pub(crate) fn write_index(path: &Path, laid: Vec<Laid>) -> Result<(), GitError> {
     let entry = |leaf: Laid| index_entry(leaf.path, leaf.mode, leaf.id, leaf.stat.as_ref());
-    index_file::write(path, laid.into_iter().map(entry).collect())
+    index_entries::write(path, laid.into_iter().map(entry).collect())
 }

@@ -12,7 +12,6 @@ use crate::error::{GitError, RepoError, clean};
 use crate::facts::Identity;
 use crate::files;
 use crate::ids;
-use crate::index_file::IndexLock;
 use crate::objects;
 use crate::refs;
 use crate::repo::PeerRepo;
@@ -85,7 +84,7 @@ impl PeerRepo {
     ) -> Result<FirstCommit, GitError> {
         let branch = self.unborn_branch()?;
         self.check_writable()?;
-        let _lock = IndexLock::take(self)?;
+        let _lock = self.lock_index()?;
         let fail = |source| GitError::library("commit the work tree", source);
         let odb = objects::odb(&self.repo)?;
         let nothing = odb.write(ObjectType::Tree, &[]).map_err(fail)?;

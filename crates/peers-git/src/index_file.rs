@@ -1,19 +1,19 @@
-//! Opening the agents' index, and writing one.
+//! Opening the agents' index, and locking it.
 //!
 //! A file of a few megabytes can stand for gigabytes: the number of entries in its header is believed before
 //! there is one, names are stored as what differs from the one before, and the trees in it are as deep as they
 //! say. So what it would come to is added up before the library sees it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::{Index, IndexEntry};
-use sha1::{Digest as _, Sha1};
 
 use crate::blob::TreeItem;
 use crate::error::{BusyState, GitError, RepoError};
 use crate::files;
+use crate::index_entries::{self, ASSUME, EXTENDED, LENGTH, SKIP, STAGE};
 use crate::repo::PeerRepo;
 
 /// Entries of an index. No repository that works has as many.
@@ -25,15 +25,6 @@ const MAX_TREES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 2_048;
 /// What is remembered of conflicts. Each name in it costs many times its bytes.
 const MAX_CONFLICTS: u64 = 16 << 20;
-/// Of an entry's flags those that say which side of a conflict it is, how long its path is, that there are extended
-/// ones, and `assume-unchanged`.
-pub(crate) const STAGE: u16 = 0x3000;
-const LENGTH: u16 = 0x0fff;
-const EXTENDED: u16 = 0x4000;
-pub(crate) const ASSUME: u16 = 0x8000;
-/// Of the extended ones `skip-worktree` and `intent-to-add`.
-pub(crate) const SKIP: u16 = 0x4000;
-pub(crate) const NEW: u16 = 0x2000;
 /// What stands in a lock of ours. Git's own hold an index.
 pub(crate) const LOCK: &[u8] = b"peers\n";
 /// Bytes of the hash at the end, and of each in it.
@@ -42,6 +33,18 @@ const HASH: u64 = 20;
 const FIELDS: u64 = 60;
 
 impl PeerRepo {
+    /// Takes the lock that git takes before it changes the index.
+    pub(crate) fn lock_index(&self) -> Result<IndexLock, GitError> {
+        let path = self.git_dir().join("index.lock");
+        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => GitError::Repo(self.is_busy(BusyState::IndexLock, None)),
+            _ => GitError::io(&path, source),
+        })?;
+        let lock = IndexLock(path);
+        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
+        Ok(lock)
+    }
+
     /// The index as that of the repository: what is added to it must be in the object store.
     pub(crate) fn open_index(&self) -> Result<Index, GitError> {
         let fail = |source| GitError::library("read the index", source);
@@ -63,7 +66,7 @@ impl PeerRepo {
 
     /// Writes a new index with these entries, which replaces the old one. To be called with the index locked.
     pub(crate) fn put_index(&self, entries: Vec<IndexEntry>) -> Result<(), GitError> {
-        write(&self.index_path(), entries)
+        index_entries::write(&self.index_path(), entries)
     }
 
     pub(crate) fn index_path(&self) -> PathBuf {
@@ -85,69 +88,8 @@ impl PeerRepo {
     }
 }
 
-/// What the operator told git not to look at: `assume-unchanged` among the flags, `skip-worktree` among the extended ones.
-pub(crate) fn hidden(entry: &IndexEntry) -> (u16, u16) {
-    (entry.flags & ASSUME, entry.flags_extended & SKIP)
-}
-
-/// Writes a new index with these entries, which replaces what is at `path`. What else an index can hold (trees computed
-/// earlier, lists of untracked files) is not in it.
-///
-/// The library would look for each entry among all that are there, and it hashes with a guard against forgeries: here
-/// nobody can gain by one.
-pub(crate) fn write(path: &Path, mut entries: Vec<IndexEntry>) -> Result<(), GitError> {
-    entries.sort_by(|a, b| (&a.path, a.flags & STAGE).cmp(&(&b.path, b.flags & STAGE)));
-    let is_extended = |entry: &IndexEntry| entry.flags_extended & (SKIP | NEW) != 0;
-    let version: u32 = if entries.iter().any(is_extended) { 3 } else { 2 };
-    let mut out = Vec::with_capacity(entries.len().saturating_mul(112));
-    out.extend_from_slice(b"DIRC");
-    out.extend_from_slice(&version.to_be_bytes());
-    out.extend_from_slice(&u32::try_from(entries.len()).unwrap_or(u32::MAX).to_be_bytes());
-    for entry in &entries {
-        let begin = out.len();
-        for time in [&entry.ctime, &entry.mtime] {
-            out.extend_from_slice(&time.seconds().to_be_bytes());
-            out.extend_from_slice(&time.nanoseconds().to_be_bytes());
-        }
-        let IndexEntry { dev, ino, mode, uid, gid, file_size, .. } = entry;
-        for field in [dev, ino, mode, uid, gid, file_size] {
-            out.extend_from_slice(&field.to_be_bytes());
-        }
-        out.extend_from_slice(entry.id.as_bytes());
-        let length = u16::try_from(entry.path.len()).unwrap_or(LENGTH).min(LENGTH);
-        let extended = if is_extended(entry) { EXTENDED } else { 0 };
-        let flags = entry.flags & (ASSUME | STAGE) | extended | length;
-        out.extend_from_slice(&flags.to_be_bytes());
-        if extended != 0 {
-            out.extend_from_slice(&(entry.flags_extended & (SKIP | NEW)).to_be_bytes());
-        }
-        out.extend_from_slice(&entry.path);
-        // At least one zero, and a length that eight divides.
-        let size = (out.len() - begin + 8) & !7;
-        out.resize(begin + size, 0);
-    }
-    let hash = Sha1::digest(&out);
-    out.extend_from_slice(&hash);
-    files::replace_as(path, &out, 0o666)
-}
-
 /// The lock that git takes before it changes the index.
 pub(crate) struct IndexLock(PathBuf);
-
-impl IndexLock {
-    pub(crate) fn take(peer: &PeerRepo) -> Result<Self, GitError> {
-        let path = peer.git_dir().join("index.lock");
-        let busy =
-            || RepoError::Busy { path: peer.work_dir().to_owned(), state: BusyState::IndexLock, lock: None };
-        let mut file = files::create_new(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::AlreadyExists => GitError::Repo(busy()),
-            _ => GitError::io(&path, source),
-        })?;
-        let lock = Self(path);
-        file.write_all(LOCK).map_err(|source| GitError::io(&lock.0, source))?;
-        Ok(lock)
-    }
-}
 
 impl Drop for IndexLock {
     fn drop(&mut self) {

@@ -13,7 +13,7 @@ use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
 use crate::ids;
-use crate::index_file::{ASSUME, IndexLock, NEW, SKIP, STAGE, hidden};
+use crate::index_entries::{ASSUME, NEW, SKIP, STAGE, hidden};
 use crate::objects::{self, MODE_EXEC, MODE_FILE, MODE_LINK};
 use crate::repo::PeerRepo;
 use crate::store::Budget;
@@ -126,7 +126,7 @@ impl PeerRepo {
             return Ok(settled);
         }
         self.check_writable()?;
-        let _lock = IndexLock::take(self)?;
+        let _lock = self.lock_index()?;
         let mut staged = Vec::new();
         let mut keep = Vec::new();
         let written = self.index_seconds();

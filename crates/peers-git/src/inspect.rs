@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{GitError, clean};
 use crate::files::{self, Small};
 use crate::gitconfig::{self, CONFIG_CAP, Setting};
-use crate::index_file::hidden;
+use crate::index_entries::hidden;
 use crate::refs;
 use crate::repo::PeerRepo;
 

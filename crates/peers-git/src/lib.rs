@@ -30,6 +30,7 @@ mod guard;
 mod hygiene;
 mod ids;
 mod import;
+mod index_entries;
 mod index_file;
 mod index_mark;
 mod inspect;

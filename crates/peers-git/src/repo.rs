@@ -199,7 +199,7 @@ impl PeerRepo {
         found
     }
 
-    fn is_busy(&self, state: BusyState, lock: Option<PathBuf>) -> RepoError {
+    pub(crate) fn is_busy(&self, state: BusyState, lock: Option<PathBuf>) -> RepoError {
         RepoError::Busy { path: self.work_dir.clone(), state, lock }
     }
 

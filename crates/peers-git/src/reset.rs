@@ -55,7 +55,7 @@ impl PeerRepo {
             let found = found.map(ids::commit_id);
             return Err(GitError::Moved { name: clean(&name, 200), expected: Some(expected.clone()), found });
         }
-        let lock = IndexLock::take(self)?;
+        let lock = self.lock_index()?;
         if !self.index_readable() {
             return Err(GitError::Corrupt { what: "the index".to_owned(), detail: "unreadable".to_owned() });
         }

@@ -11,7 +11,7 @@ use peers_model::CommitId;
 
 use crate::error::clean;
 use crate::files;
-use crate::index_file::SKIP;
+use crate::index_entries::SKIP;
 use crate::repo::PeerRepo;
 use crate::snapshot::{ATTRS_CAP, AttrFile, DirtyFile, DirtyStatus, special};
 

@@ -16,11 +16,11 @@ use crate::checkout::{self, CheckoutReport, Writer};
 use crate::control::ControlDir;
 use crate::copy::{self, Copied, Limits, Shape};
 use crate::diff::RawChange;
-use crate::error::{BusyState, GitError, RepoError, clean, clean_bytes};
+use crate::error::{BusyState, GitError, clean, clean_bytes};
 use crate::facts::Identity;
 use crate::files::{self, Small};
 use crate::ids;
-use crate::index_file::{IndexLock, STAGE};
+use crate::index_entries::STAGE;
 use crate::objects::{self, Entry, MODE_EXEC, MODE_FILE, MODE_TREE};
 use crate::place::Place;
 use crate::refs;
@@ -113,7 +113,7 @@ impl PeerRepo {
     /// Work tree and index stay as they are.
     ///
     /// # Errors
-    /// [`GitError::Moved`] when it is somewhere else, [`RepoError::Busy`] when it is locked.
+    /// [`GitError::Moved`] when it is somewhere else, [`crate::RepoError::Busy`] when it is locked.
     pub fn update_branch(
         &self,
         branch: &str,
@@ -226,7 +226,7 @@ impl PeerRepo {
     ///
     /// # Errors
     /// [`GitError::Unsafe`] for a path that leads out of the work tree (nothing is changed then),
-    /// [`RepoError::Busy`] when the index is locked.
+    /// [`crate::RepoError::Busy`] when the index is locked.
     pub fn checkout_changed(
         &self,
         control: &ControlDir,
@@ -314,12 +314,12 @@ impl PeerRepo {
     /// it. The work tree stays as it is.
     ///
     /// # Errors
-    /// [`RepoError::Busy`] when the index is locked.
+    /// [`crate::RepoError::Busy`] when the index is locked.
     pub fn reset_index(&self, control: &ControlDir, to: &TreeId) -> Result<(), GitError> {
         let odb = objects::odb(&control.repo)?;
         let to = objects::require_tree(&control.repo, to)?;
         self.check_writable()?;
-        let _lock = IndexLock::take(self)?;
+        let _lock = self.lock_index()?;
         // What is right keeps its stamps, so that git need not read every file again.
         let mut held: HashMap<Vec<u8>, IndexEntry> = self
             .open_index_file()?
@@ -341,11 +341,7 @@ impl PeerRepo {
 
     pub(crate) fn write_index(&self, index: &mut Index) -> Result<(), GitError> {
         index.write().map_err(|source| match source.code() {
-            ErrorCode::Locked => GitError::Repo(RepoError::Busy {
-                path: self.work_dir().to_owned(),
-                state: BusyState::IndexLock,
-                lock: None,
-            }),
+            ErrorCode::Locked => GitError::Repo(self.is_busy(BusyState::IndexLock, None)),
             _ => GitError::library("write the index", source),
         })
     }
@@ -356,7 +352,7 @@ impl PeerRepo {
     /// For small plain files (8 MiB); a file that is gone from the work tree is removed.
     ///
     /// # Errors
-    /// [`RepoError::Unborn`] without a first commit, [`GitError::Unsafe`] for a path that is no plain
+    /// [`crate::RepoError::Unborn`] without a first commit, [`GitError::Unsafe`] for a path that is no plain
     /// file of the work tree, [`GitError::Moved`] when `HEAD` moves meanwhile.
     pub fn commit_paths(&self, paths: &[&str], message: &str, author: &Author) -> Result<CommitId, GitError> {
         let head = self.facts().head()?;

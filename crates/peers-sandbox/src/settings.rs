@@ -11,8 +11,6 @@ use crate::access::{RESOLVING, SETTINGS, SYSTEM, covered};
 /// A larger file is left out, and what lies deeper.
 const FILE_CAP: u64 = 16 << 20;
 const DEEPEST: usize = 16;
-/// Names of one directory.
-const NAMES: usize = 10_000;
 
 /// Copies [`SETTINGS`] from `etc` into a directory.
 ///
@@ -36,9 +34,8 @@ fn entry(from: &Path, to: &SafeDir, shown: &[PathBuf], depth: usize) -> Result<(
     }
     if found.is_dir() && mode & 0o5 == 0o5 && depth < DEEPEST {
         let inner = to.create_subdir(name)?;
-        let listed = SafeDir::open_shared(from).and_then(|dir| dir.list(NAMES));
-        for found in listed.into_iter().flat_map(|listing| listing.entries) {
-            entry(&from.join(found.name), &inner, shown, depth + 1)?;
+        for found in from.read_dir().into_iter().flatten().flatten() {
+            entry(&found.path(), &inner, shown, depth + 1)?;
         }
     } else if found.is_file()
         && mode & 0o4 != 0

@@ -5,7 +5,7 @@ use peers_model::CommitId;
 
 use super::fixture::{Fixture, substrate};
 use crate::checkout::index_entry;
-use crate::index_file::{self, ASSUME, NEW, SKIP, STAGE};
+use crate::index_entries::{self, ASSUME, NEW, SKIP, STAGE};
 use crate::{ControlDir, IndexMark, IndexSettled};
 
 fn mark(fixture: &Fixture, control: &ControlDir) -> IndexMark {
@@ -306,7 +306,7 @@ fn what_is_written_as_an_index_is_read_as_it_was_by_git_and_by_the_library() {
     ];
     let all = odd.into_iter().chain(plain.clone()).collect();
     for (version, entries) in [(2, plain), (3, all)] {
-        index_file::write(&path, entries.iter().map(entry).collect()).unwrap();
+        index_entries::write(&path, entries.iter().map(entry).collect()).unwrap();
         assert!(fixture.open().hides_files().unwrap());
         let mut right: Vec<_> = entries.iter().map(|found| shown(&entry(found))).collect();
         right.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
@@ -318,6 +318,6 @@ fn what_is_written_as_an_index_is_read_as_it_was_by_git_and_by_the_library() {
         assert!(paths.map(str::as_bytes).eq(right.iter().map(|found| found.0.as_slice())));
         fixture.git(&["fsck", "--no-dangling"]);
     }
-    index_file::write(&path, vec![entry(&("a".to_owned(), (0, 0)))]).unwrap();
+    index_entries::write(&path, vec![entry(&("a".to_owned(), (0, 0)))]).unwrap();
     assert!(!fixture.open().hides_files().unwrap());
 }

@@ -10,7 +10,7 @@ use crate::blob::{self, Leaf};
 use crate::checkout::index_entry;
 use crate::control::ControlDir;
 use crate::error::GitError;
-use crate::index_file::{self, hidden};
+use crate::index_entries::{self, hidden};
 use crate::objects;
 use crate::repo::PeerRepo;
 use crate::snapshot::Known;
@@ -39,7 +39,7 @@ pub(super) fn write(
         entry
     };
     let leaves = blob::leaves(&odb, objects::commit_tree(&control.repo, tip)?)?;
-    index_file::write(path, leaves.into_iter().map(entry).collect())
+    index_entries::write(path, leaves.into_iter().map(entry).collect())
 }
 
 /// Writes the stamp of a file into its entry, where it is known to have the content and the mode.

@@ -12,7 +12,7 @@ use crate::checkout::{index_entry, ordered_changes};
 use crate::control::ControlDir;
 use crate::error::{GitError, clean_bytes};
 use crate::files;
-use crate::index_file::{IndexLock, hidden};
+use crate::index_entries::hidden;
 use crate::objects;
 use crate::repo::PeerRepo;
 use crate::write::stage;
@@ -75,7 +75,7 @@ impl Accepted {
         checkout.remove_own_index_lock()?;
         // A commit with an index from before the branch moves would take the turn's work back.
         let on_branch = checkout.facts().head()?.branch == self.git.state.branch;
-        let _lock = on_branch.then(|| IndexLock::take(checkout)).transpose()?;
+        let _lock = on_branch.then(|| checkout.lock_index()).transpose()?;
         if steps > 0 {
             done.lfs_refused = lfs::copy(&self.git.git_dir(), checkout.common_dir())?;
         }
