@@ -80,7 +80,7 @@ fn the_agent_asks() {
         "vars": vars,
         "model": asked(port, &model),
         "other": asked(port, &model.replace("/v1/messages", "/v1/organizations")),
-        "denied": asked(3128, "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org\r\n\r\n"),
+        "denied": asked(61128, "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org\r\n\r\n"),
         "ports": ports.iter().map(|port| asked(*port, "GET / HTTP/1.0\r\n\r\n")).collect::<Vec<_>>(),
         "login": std::fs::read_to_string(login).unwrap_or_default(),
         "state": std::fs::write(format!("{}/x", text("CLAUDE_CONFIG_DIR")), "x").is_ok(),
@@ -190,7 +190,7 @@ fn behind_a_wall_with_a_network_of_its_own_only_listed_hosts_and_ports_are_reach
     let denied = seen["denied"].as_str().unwrap();
     assert!(denied.starts_with("HTTP/1.1 403") && denied.contains("allow"), "{denied}");
     for name in ["HTTPS_PROXY", "http_proxy"] {
-        assert_eq!(seen["vars"][name], "http://127.0.0.1:3128");
+        assert_eq!(seen["vars"][name], "http://127.0.0.1:61128");
     }
     let place = std::fs::read_dir(world.path("home/cache/peers")).unwrap().next().unwrap().unwrap().path();
     let sockets = std::fs::read_to_string(place.join("net/sockets")).unwrap();

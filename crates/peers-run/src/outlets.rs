@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use peers_core::machine::Notice;
 use peers_model::config::PeerSpec;
-use peers_model::{Backend, Mono, PeerName, RunId, exit};
+use peers_model::{Backend, Mono, PeerName, RunId, exit, limits};
 use peers_sandbox::{Sidecar, SidecarError, SidecarSpec};
 use peers_sys::env::Env;
 use peers_sys::error::chain;
 use peers_sys::identity::Pid;
-use peers_sys::spawn::StubProgram;
+use peers_sys::spawn::{RawExit, StubProgram};
 use peers_sys::{FileError, SafeDir, clock, term};
 use peers_tools::{CommandPlan, Own, Tool, Way};
 use tokio::sync::Notify;
@@ -42,11 +42,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FORGIVEN: Duration = Duration::from_mins(10);
 /// Where a peer has its sockets, behind a wall.
 pub(crate) const INSIDE: &str = "/run/peers/net";
-/// The ports at which it finds the two proxies, there.
-const EGRESS_PORT: u16 = 3128;
-const AUTH_PORT: u16 = 8080;
+/// The ports at which it finds the two proxies, there: above those that programs choose and that the kernel gives out.
+const EGRESS_PORT: u16 = 61128;
+const AUTH_PORT: u16 = 61080;
 const EGRESS: &str = "egress";
 const AUTH: &str = "auth";
+/// Bytes of a directory for sockets that leave room for their names.
+const RUNTIME_DIR: usize = 70;
+/// A log that is longer when a run begins is moved aside.
+const LOG: u64 = 8 * limits::MIB;
 /// Where the sockets of a run are that was killed, below the directory of policies and logs.
 const PLACE: &str = "sockets";
 
@@ -83,6 +87,9 @@ struct Inner {
     egress: Option<SidecarSpec>,
     asking: Vec<Asking>,
     sockets: Option<Sockets>,
+    /// Each peer has a way out, led to its model or not.
+    every: bool,
+    local_ports: Vec<u16>,
     live: RefCell<Live>,
     ledger: ledger::Reader,
 }
@@ -128,7 +135,7 @@ pub(crate) struct Led {
 
 /// Why a turn cannot begin.
 #[derive(Debug, thiserror::Error)]
-#[error("the sandbox lost its proxies twice within ten minutes: {0}")]
+#[error("the sandbox lost its proxies: {0}")]
 pub struct Lost(String);
 
 /// Makes the ways out, and says who has which.
@@ -136,50 +143,39 @@ pub struct Lost(String);
 /// # Errors
 /// A [`Finding`] where the operator asks for proxies and there can be none.
 pub fn start(start: Start<'_>) -> Result<(Outlets, Vec<Notice>), Finding> {
-    let net = start.policy.peers.net;
-    if start.backend == Backend::None || net == Some(Net::None) {
+    let Start { policy, backend, peers, .. } = start;
+    let net = policy.peers.net;
+    if backend == Backend::None {
         return Ok((Outlets::default(), Vec::new()));
     }
-    let asking: Vec<Asking> = start.peers.iter().map(|peer| Asking::of(peer, start.env)).collect();
-    let inner = match Inner::new(start, asking) {
-        Ok(inner) => inner,
-        Err(why) if net == Some(Net::Proxy) => {
-            let hint = "`peers.net: host` in your sandbox.yaml does without proxies";
-            return Err(Finding::new(exit::ENVIRONMENT, why, hint));
-        }
-        Err(why) => {
-            let why = format!("{why}; agents have their own logins and the network of this machine");
+    if let Some(asked @ (Net::None | Net::Proxy)) = net
+        && !backend.has_own_network()
+    {
+        let asked = if asked == Net::None { "none" } else { "proxy" };
+        let what = format!(
+            "`peers.net: {asked}` cannot be kept behind `{backend}`, which has no network of its own"
+        );
+        let hint = "install bubblewrap, or leave it out of your sandbox.yaml";
+        return Err(Finding::new(exit::ENVIRONMENT, what, hint));
+    }
+    if net == Some(Net::None) {
+        return Ok((Outlets::default(), Vec::new()));
+    }
+    let asking: Vec<Asking> = peers.iter().map(|peer| Asking::of(peer, start.env)).collect();
+    let outlets = match Inner::new(start, asking) {
+        Ok(inner) => Outlets { inner },
+        // Who opened the network knows that nothing stands before it.
+        Err(why) if net == Some(Net::Host) => {
+            let why = format!("{why}; agents have their own logins");
             return Ok((Outlets::default(), vec![Notice::Warning(why)]));
         }
+        Err(why) => {
+            let hint = "mend that, or write `peers: {net: host}` into your sandbox.yaml: agents then have their own logins and the network of this machine";
+            return Err(Finding::new(exit::ENVIRONMENT, why, hint));
+        }
     };
-    let outlets = Outlets { inner };
-    let is_led = |peer: &&PeerSpec| outlets.of(&peer.name).is_some_and(|outlet| outlet.led.is_some());
-    let (led, others): (Vec<_>, Vec<_>) = start.peers.iter().partition(is_led);
-    let mut notes = Vec::new();
-    if !led.is_empty() {
-        let names: Vec<String> = led.iter().map(|peer| format!("`{}`", peer.name)).collect();
-        let hosts = match (outlets.is_closed(), start.policy.peers.allow.len()) {
-            (false, _) => "; the network is open to them",
-            (true, 0) => " and nothing else",
-            (true, _) => " and the hosts that you list",
-        };
-        let verbs =
-            if names.len() == 1 { ("holds", "reaches its model") } else { ("hold", "reach their models") };
-        notes.push(format!(
-            "{} {} no login: through a proxy {}{hosts}",
-            names.join(" and "),
-            verbs.0,
-            verbs.1
-        ));
-    }
-    notes.extend(others.iter().map(|peer| own_login(&peer.name)));
+    let notes = outlets.notes(start)?;
     Ok((outlets, notes.into_iter().map(Notice::Note).collect()))
-}
-
-fn own_login(peer: &PeerName) -> String {
-    format!(
-        "`{peer}` has its tool's own login, and the network of this machine: the auth proxy cannot serve that login (docs/agents.md)"
-    )
 }
 
 impl Outlets {
@@ -196,6 +192,54 @@ impl Outlets {
         peers.iter().map(|peer| (peer.name.clone(), word(&peer.name).to_owned())).collect()
     }
 
+    /// Who has which, for people.
+    fn notes(&self, start: Start<'_>) -> Result<Vec<String>, Finding> {
+        let Start { policy, peers, .. } = start;
+        let is_led = |peer: &&PeerSpec| self.of(&peer.name).is_some_and(|outlet| outlet.led.is_some());
+        let (led, others): (Vec<_>, Vec<_>) = peers.iter().partition(is_led);
+        let mut notes = Vec::new();
+        if !led.is_empty() {
+            let names: Vec<String> = led.iter().map(|peer| format!("`{}`", peer.name)).collect();
+            let one = names.len() == 1;
+            let (holds, reaches) =
+                if one { ("holds", "it reaches its model") } else { ("hold", "they reach their models") };
+            let hosts = match (self.is_closed(), policy.peers.allow.is_empty()) {
+                (false, _) => ", and the network of this machine",
+                (true, true) => " and nothing else",
+                (true, false) => " and the hosts that you list",
+            };
+            notes.push(format!("{} {holds} no login: by a proxy {reaches}{hosts}", names.join(" and ")));
+        }
+        for peer in others {
+            let asked = self.asking(&peer.name).is_some_and(|one| !one.wanted.is_empty());
+            let tool = peer.tool_name();
+            let why = if asked {
+                let how = peers_model::login::how(tool).unwrap_or_default();
+                format!("no login and no key was found for it ({how})")
+            } else {
+                "the auth proxy cannot serve its login (docs/agents.md)".to_owned()
+            };
+            if policy.peers.net == Some(Net::Proxy) && asked {
+                return Err(Finding::new(
+                    exit::ENVIRONMENT,
+                    format!("`{}` reaches no model: {why}", peer.name),
+                    "log in, or set its key",
+                ));
+            }
+            let network = if policy.peers.net == Some(Net::Proxy) {
+                "the hosts that you list"
+            } else {
+                "the network of this machine"
+            };
+            notes.push(format!("`{}` has its tool's own login, and {network}: {why}", peer.name));
+        }
+        Ok(notes)
+    }
+
+    fn asking(&self, peer: &PeerName) -> Option<&Asking> {
+        self.inner.as_ref()?.asking.iter().find(|one| one.peer == *peer)
+    }
+
     /// Whether peers have a network of their own.
     fn is_closed(&self) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.sockets.is_some())
@@ -207,22 +251,31 @@ impl Outlets {
     /// [`Lost`].
     pub(crate) fn see_to(&self) -> Result<(), Lost> {
         let Some(inner) = &self.inner else { return Ok(()) };
-        let ended = inner.live.borrow().helpers.iter().find_map(Sidecar::ended);
-        let Some(end) = ended else { return Ok(()) };
+        let Some(why) = inner.is_gone() else { return Ok(()) };
         let now = clock::mono();
         let again = inner.live.borrow().again;
         if again.is_some_and(|again| now.since(again) < FORGIVEN) {
-            return Err(Lost(end.said));
+            return Err(Lost(format!("a second time within ten minutes: {why}")));
         }
-        tracing::warn!(said = end.said, "a proxy ended and is started anew");
+        tracing::warn!(why, "the proxies of the sandbox are started anew");
+        let known = |live: &Live| -> Vec<PeerName> {
+            let led = live.outlets.iter().filter(|(_, outlet)| outlet.led.is_some());
+            led.map(|(peer, _)| peer.clone()).collect()
+        };
+        let before = known(&inner.live.borrow());
         let mut fresh = inner.open().map_err(Lost)?;
+        let after = known(&fresh);
+        if let Some(peer) = before.iter().find(|peer| !after.contains(peer)) {
+            return Err(Lost(format!("there is no login any more for `{peer}`")));
+        }
         fresh.again = Some(now);
         inner.live.replace(fresh);
         Ok(())
     }
 
-    /// Told when a proxy ends that runs now.
-    pub(crate) fn lost(&self) -> Option<Arc<Notify>> {
+    /// Told when a proxy ends that runs now and that this peer needs.
+    pub(crate) fn lost(&self, peer: &PeerName) -> Option<Arc<Notify>> {
+        self.of(peer)?;
         self.inner.as_ref().map(|inner| Arc::clone(&inner.live.borrow().lost))
     }
 
@@ -254,14 +307,22 @@ impl Inner {
         if !controller.is_file() {
             let dir = program.parent().unwrap_or(program);
             let dir = term::inline(&dir.to_string_lossy());
-            return Err(format!("`{CONTROLLER}`, which has the proxies, is not in {dir}"));
+            return Err(format!(
+                "`{CONTROLLER}`, which has the proxies of the sandbox, is not in {dir} (`cargo install --path crates/peers-ctl --locked`)"
+            ));
         }
         let told = |error: FileError| chain(&error);
         let net = cache.create_subdir(cache::NET).map_err(told)?;
         let state = cache.create_subdir(cache::TOOLS).map_err(told)?;
         let mut asking = asking;
         for one in &mut asking {
-            let own = state.create_subdir(one.peer.as_str()).map_err(told)?;
+            let name = one.peer.as_str();
+            // An agent may have left it in a state in which it cannot be used.
+            let own = state.create_subdir(name).or_else(|_| {
+                state.remove_tree(name)?;
+                state.create_subdir(name)
+            });
+            let own = own.map_err(told)?;
             own.path().clone_into(&mut one.state);
         }
         let sockets = if closed { Some(Sockets::make(env, run, &net, asking.len())?) } else { None };
@@ -306,24 +367,37 @@ impl Inner {
         } else {
             None
         };
+        if net.stat(format!("{AUTH}.log")).map_err(told)?.is_some_and(|log| log.size > LOG) {
+            net.rename(format!("{AUTH}.log"), format!("{AUTH}.log.1")).map_err(told)?;
+        }
         let ledger = ledger::Reader::new(net, format!("{AUTH}.log"), run.clone());
         let live = Live { helpers: Vec::new(), lost: Arc::default(), again: None, outlets: BTreeMap::new() };
-        let inner = Self { auth, egress, asking, sockets, live: RefCell::new(live), ledger };
-        let mut live = inner.open()?;
-        if let Some(sockets) = inner.sockets.as_ref() {
-            let locals: Vec<(u16, PathBuf)> = policy
-                .peers
-                .local_ports
-                .iter()
-                .map(|port| (*port, sockets.of(0).join(format!("local-{port}.sock"))))
-                .collect();
-            live.outlets.retain(|_, outlet| every || outlet.led.is_some());
-            for outlet in live.outlets.values_mut() {
-                outlet.locals.clone_from(&locals);
-            }
-        }
+        let local_ports = policy.peers.local_ports.clone();
+        let live = RefCell::new(live);
+        let inner = Self { auth, egress, asking, sockets, every, local_ports, live, ledger };
+        let live = inner.open()?;
         inner.live.replace(live);
         Ok(Some(inner))
+    }
+
+    /// Why the proxies do not serve any more, if they do not.
+    fn is_gone(&self) -> Option<String> {
+        let live = self.live.borrow();
+        if let Some(end) = live.helpers.iter().find_map(Sidecar::ended) {
+            let how = match end.exit {
+                Some(RawExit::Code(code)) => format!("exit code {code}"),
+                Some(RawExit::Signal(signal)) => format!("signal {signal}"),
+                None => "an unknown end".to_owned(),
+            };
+            return Some(format!("a proxy ended ({how}) {}", end.said).trim_end().to_owned());
+        }
+        // Whoever cleans up after a session takes its sockets as well.
+        let gone = |outlet: &Outlet| {
+            let at = outlet.sockets.as_ref()?;
+            let there = SafeDir::open_shared(at).and_then(|dir| dir.stat(format!("{EGRESS}.sock")));
+            (!matches!(there, Ok(Some(_)))).then(|| format!("its sockets in {} are gone", at.display()))
+        };
+        live.outlets.values().find_map(gone)
     }
 
     /// Starts the processes, and finds out what each peer gets.
@@ -338,6 +412,9 @@ impl Inner {
         };
         // Those from before hold the same places.
         self.live.borrow_mut().helpers.clear();
+        if let Some(sockets) = &self.sockets {
+            sockets.make_each(self.asking.len())?;
+        }
         let auth = self.auth.as_ref().map(begin).transpose()?;
         let served = auth.as_ref().map(|auth| policies::served(auth.told())).unwrap_or_default();
         let egress = self.egress.as_ref().map(begin).transpose()?;
@@ -355,9 +432,14 @@ impl Inner {
                     settings: one.settings.clone(),
                 })
             });
-            let known = self.live.borrow().outlets.get(&one.peer).cloned();
-            let locals = known.map(|known| known.locals).unwrap_or_default();
-            outlets.insert(one.peer.clone(), Outlet { sockets, locals, led });
+            if !self.every && led.is_none() {
+                continue;
+            }
+            let first = self.sockets.as_ref().map(|sockets| sockets.of(0));
+            let locals = first.iter().flat_map(|first| {
+                self.local_ports.iter().map(|port| (*port, first.join(format!("local-{port}.sock"))))
+            });
+            outlets.insert(one.peer.clone(), Outlet { sockets, locals: locals.collect(), led });
         }
         let helpers = auth.into_iter().chain(egress).collect();
         Ok(Live { helpers, lost, again: None, outlets })
@@ -377,7 +459,10 @@ impl Sockets {
             let _gone = parent.remove_tree(name);
         }
         let short = run.as_str().get(..8).unwrap_or_default();
-        let of_system = env.runtime_dir().and_then(|dir| SafeDir::create_root(dir.join("peers")).ok());
+        // The path of a socket has at most 107 bytes.
+        let short_enough = |dir: &PathBuf| dir.as_os_str().len() <= RUNTIME_DIR;
+        let of_system = env.runtime_dir().filter(short_enough);
+        let of_system = of_system.and_then(|dir| SafeDir::create_root(dir.join("peers")).ok());
         let (parent, name) = match of_system {
             Some(parent) => (parent, short.to_owned()),
             None => (SafeDir::open_shared("/tmp").map_err(told)?, format!("peers-{short}")),
@@ -386,10 +471,17 @@ impl Sockets {
         let at = dir.path().to_owned();
         net.publish_unsynced(PLACE, at.to_string_lossy().as_bytes()).map_err(told)?;
         let sockets = Self { parent, name, at };
-        for n in 0..peers {
-            dir.create_subdir(format!("{n}")).map_err(told)?;
-        }
+        sockets.make_each(peers)?;
         Ok(sockets)
+    }
+
+    /// The directory of each peer, where it is missing.
+    fn make_each(&self, peers: usize) -> Result<(), String> {
+        let made = || {
+            let dir = self.parent.create_subdir(&self.name)?;
+            (0..peers).try_for_each(|n| dir.create_subdir(n.to_string()).map(drop))
+        };
+        made().map_err(|error: FileError| chain(&error))
     }
 
     fn of(&self, n: usize) -> PathBuf {
@@ -449,7 +541,7 @@ impl Led {
         let way = Way { service, proxy, bearer, state: &text };
         tool.lead(plan, way, Own { var: &|_| None, settings: settings.as_deref() });
         if !plan.state.is_empty() {
-            let dir = SafeDir::open_root(state)?;
+            let dir = SafeDir::create_root(state)?;
             for (name, text) in &plan.state {
                 // An agent may have put something else there.
                 dir.remove_tree(name)?;
@@ -478,6 +570,6 @@ mod tests {
             Outlet { sockets: None, locals: vec![(5432, PathBuf::from("/r/local-5432.sock"))], led: None };
         let maps: Vec<String> =
             outlet.maps().into_iter().map(|(port, at)| format!("{port}={}", at.display())).collect();
-        assert_eq!(maps, ["3128=/run/peers/net/egress.sock", "5432=/run/peers/local-5432.sock"]);
+        assert_eq!(maps, ["61128=/run/peers/net/egress.sock", "5432=/run/peers/local-5432.sock"]);
     }
 }

@@ -102,21 +102,33 @@ pub fn places_of_programs(search: &[PathBuf], home: Option<&Path>) -> Vec<PathBu
             let narrow = above.components().count() > 2 && !above.ends_with(".local");
             named && narrow && home.is_none_or(|home| !home.starts_with(above))
         });
-        let place = above.unwrap_or(dir);
-        let has = SYSTEM.iter().map(Path::new).chain(out.iter().map(PathBuf::as_path));
-        if place.is_absolute() && !covered(place, has) && home != Some(place) {
-            out.push(place.to_owned());
+        // Beside programs lie settings of their tools, with their logins: only what programs are made of.
+        let parts = above.iter().flat_map(|above| BESIDE.iter().map(|name| above.join(name)));
+        let shims = above.filter(|_| dir.ends_with("shims")).map(Path::to_owned);
+        for place in [dir.clone()].into_iter().chain(parts).chain(shims) {
+            let has = SYSTEM.iter().map(Path::new).chain(out.iter().map(PathBuf::as_path));
+            if place.is_absolute()
+                && !covered(&place, has)
+                && home.is_none_or(|home| !home.starts_with(&place))
+            {
+                out.push(place);
+            }
         }
     }
     out
 }
 
-/// The place of one program with what belongs to it: the package that its file lies in, or the directory of that file.
-/// `real` is the file after all links.
+/// What lies beside a directory of programs and belongs to them.
+const BESIDE: [&str; 6] = ["lib", "lib64", "libexec", "share", "include", "versions"];
+
+/// The place of one program with what belongs to it: the package that its file lies in, or the directory of that file;
+/// where that is a home directory or holds one, the file alone. `real` is the file after all links.
 #[must_use]
-pub fn place_of_program(real: &Path) -> Option<PathBuf> {
+pub fn place_of_program(real: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let package = real.ancestors().filter(|above| above.ends_with("node_modules")).last();
-    package.or_else(|| real.parent()).map(Path::to_owned)
+    let place = package.or_else(|| real.parent())?;
+    let wide = home.is_some_and(|home| home.starts_with(place));
+    Some(if wide { real } else { place }.to_owned())
 }
 
 #[cfg(test)]
@@ -131,8 +143,14 @@ mod tests {
     #[test]
     fn a_directory_of_programs_comes_with_what_they_are_links_to_and_never_with_a_home() {
         assert_eq!(places(&["/usr/bin", "/usr/local/sbin", "/opt/x/bin"]), Vec::<PathBuf>::new());
-        let found = places(&["/home/ann/.nvm/v22/bin", "/home/ann/.nvm/v22/bin", "/home/ann/.cargo/bin"]);
-        assert_eq!(found, ["/home/ann/.nvm/v22", "/home/ann/.cargo"].map(PathBuf::from));
+        let found = places(&["/home/ann/.nvm/v22/bin", "/home/ann/.nvm/v22/bin"]);
+        assert_eq!(found[..2], ["/home/ann/.nvm/v22/bin", "/home/ann/.nvm/v22/lib"].map(PathBuf::from));
+        assert!(
+            found.iter().all(|place| place != Path::new("/home/ann/.nvm/v22")),
+            "what lies beside is its own"
+        );
+        let found = places(&["/home/ann/.pyenv/shims"]);
+        assert!(found.contains(&PathBuf::from("/home/ann/.pyenv")));
         let found =
             places(&["/home/ann/bin", "/home/ann/.local/bin", "/srv/bin", "/home/ann", "relative/bin"]);
         assert_eq!(found, ["/home/ann/bin", "/home/ann/.local/bin", "/srv/bin"].map(PathBuf::from));
@@ -140,7 +158,9 @@ mod tests {
 
     #[test]
     fn a_program_comes_with_its_package() {
-        let place = |path: &str| place_of_program(Path::new(path)).unwrap();
+        let place = |path: &str| place_of_program(Path::new(path), Some(Path::new("/home/ann"))).unwrap();
+        assert_eq!(place("/home/ann/agent.sh"), Path::new("/home/ann/agent.sh"));
+        assert_eq!(place("/home/agent.sh"), Path::new("/home/agent.sh"));
         assert_eq!(place("/p/lib/node_modules/a/node_modules/b/cli.js"), Path::new("/p/lib/node_modules"));
         assert_eq!(place("/home/ann/.local/share/x/1.2/x"), Path::new("/home/ann/.local/share/x/1.2"));
     }

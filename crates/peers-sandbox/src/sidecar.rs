@@ -89,7 +89,8 @@ pub struct SidecarEnd {
     pub said: String,
 }
 
-/// A helper that is ready. Dropped, it is killed.
+/// A helper that is ready. Dropped, it is ended: it may have something to bring to its end, such as a login that is being
+/// renewed.
 ///
 /// It dies with this process: the thread that started it lives as long as it does. Its standard input is a pipe that
 /// is open as long as this is there.
@@ -204,6 +205,10 @@ impl Sidecar {
     /// Ends it: SIGTERM, and SIGKILL after five seconds.
     #[must_use]
     pub fn end(mut self) -> Option<SidecarEnd> {
+        self.ending()
+    }
+
+    fn ending(&mut self) -> Option<SidecarEnd> {
         drop(self.stdin.take());
         // One that has ended already needs no signal.
         let _gone = self.signal(Signal::Term);
@@ -220,10 +225,9 @@ impl Sidecar {
 
 impl Drop for Sidecar {
     fn drop(&mut self) {
-        drop(self.stdin.take());
         if self.ended().is_none() {
-            // It may end at this very moment.
-            let _gone = self.signal(Signal::Kill);
+            // How it ended is nobody's business any more.
+            let _end = self.ending();
         }
         if let Some(keeper) = self.keeper.take() {
             // A keeper that panicked has let go of its child, which kills it.

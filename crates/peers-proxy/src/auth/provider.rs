@@ -97,6 +97,15 @@ impl Provider {
         }
     }
 
+    /// Of these the one that its tool takes in the place of a login.
+    pub(super) fn own_key(self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic => Some("ANTHROPIC_API_KEY"),
+            Self::OpenAi => Some("CODEX_API_KEY"),
+            Self::ChatGpt | Self::OpenRouter => None,
+        }
+    }
+
     /// The member of the login file that holds the tokens.
     pub(super) fn login_member(self) -> &'static str {
         match self {

@@ -237,8 +237,13 @@ impl Policy {
         if peers.allow.len() > LISTED || peers.local_ports.len() > LISTED {
             return Err(value("peers", "`allow` and `local_ports` have at most 64 entries each"));
         }
-        if peers.local_ports.contains(&0) {
-            return Err(value("peers.local_ports", "0 is no port"));
+        let mut ports = peers.local_ports.clone();
+        ports.sort_unstable();
+        ports.dedup();
+        if ports.len() < peers.local_ports.len() || ports.iter().any(|port| [0, 61080, 61128].contains(port))
+        {
+            let why = "each port once, and none of 0, 61080 and 61128, where the proxies are";
+            return Err(value("peers.local_ports", why));
         }
         let bad = |entry: &String| {
             let entry = peers_sys::term::line(entry, 80);
@@ -342,7 +347,9 @@ mod tests {
             ("gates: {allow: [rust]}\n", "are for peers"),
             ("peers: {allow: ['http://a.example']}\n", "is not a host"),
             ("peers: {allow: ['*']}\n", "is not a host"),
-            ("peers: {local_ports: [0]}\n", "is no port"),
+            ("peers: {local_ports: [0]}\n", "none of 0"),
+            ("peers: {local_ports: [61080]}\n", "none of 0"),
+            ("peers: {local_ports: [80, 80]}\n", "each port once"),
             ("image: --privileged\n", "`image`: it is a name"),
             ("picture: x\n", "it may say `backend`"),
             ("gates: {read: [tools]}\n", "`gates.read`: `tools` is not an absolute path"),

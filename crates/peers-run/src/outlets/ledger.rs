@@ -9,7 +9,7 @@ use peers_sys::SafeDir;
 use peers_tools::Usage;
 use serde::Deserialize;
 
-/// Bytes that are read at once. A turn makes some thousand requests at most, each a line of less than 400 bytes.
+/// Bytes that are read at once.
 const WINDOW: u64 = 4 * limits::MIB;
 
 /// What a peer was seen to use, by model.
@@ -45,6 +45,9 @@ struct Line {
     cache_read: Option<u64>,
     #[serde(default)]
     cache_write: Option<u64>,
+    /// With an estimate of what the service did not come to report: who hangs up early has used it all the same.
+    #[serde(default)]
+    counted: Option<u64>,
 }
 
 impl Reader {
@@ -55,20 +58,21 @@ impl Reader {
 
     /// What `peer` used since this was asked last; `None` where it asked for nothing.
     pub(super) fn used(&self, peer: &PeerName) -> Option<Metered> {
-        self.read_on();
+        while self.read_on() {}
         self.state.borrow_mut().waiting.remove(peer.as_str())
     }
 
-    fn read_on(&self) {
+    /// Whether there is more.
+    fn read_on(&self) -> bool {
         let mut state = self.state.borrow_mut();
         // What cannot be read now is read with the next turn; the tool's own account stands meanwhile.
-        let Ok(Some(stat)) = self.dir.stat(&self.name) else { return };
+        let Ok(Some(stat)) = self.dir.stat(&self.name) else { return false };
         // A log that was full begins anew.
         let from = if stat.size < state.read { 0 } else { state.read };
         let mut bytes = Vec::new();
-        let Ok(mut file) = self.dir.open_read(&self.name) else { return };
+        let Ok(mut file) = self.dir.open_read(&self.name) else { return false };
         if file.seek(SeekFrom::Start(from)).and_then(|_| file.take(WINDOW).read_to_end(&mut bytes)).is_err() {
-            return;
+            return false;
         }
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
         for line in bytes.get(..whole).unwrap_or_default().split(|b| *b == b'\n') {
@@ -78,18 +82,20 @@ impl Reader {
             }
         }
         state.read = from.saturating_add(u64::try_from(whole).unwrap_or(u64::MAX));
+        whole > 0 && state.read < stat.size
     }
 }
 
 impl State {
     fn add(&mut self, line: Line) {
-        let Line { peer, model, input, out, cache_read, cache_write, .. } = line;
-        if input.is_none() && out.is_none() {
+        let Line { peer, model, input, out, cache_read, cache_write, counted, .. } = line;
+        if input.is_none() && out.is_none() && counted.unwrap_or(0) == 0 {
             return;
         }
         let (read, written) = (cache_read.unwrap_or(0), cache_write.unwrap_or(0));
         let input = input.unwrap_or(0).saturating_add(read).saturating_add(written);
-        let output = out.unwrap_or(0);
+        // What is not known to have come back is taken for that.
+        let output = out.unwrap_or(0).max(counted.unwrap_or(0).saturating_sub(input));
         let usage = self.waiting.entry(peer).or_default().entry(model.unwrap_or_default()).or_default();
         usage.input += Tokens(input);
         usage.cached_input += Tokens(read);
@@ -137,6 +143,12 @@ mod tests {
             reader.used(&ann).unwrap()[""].total,
             Tokens(7),
             "a line that was cut is read when it is whole"
+        );
+        append("{\"run\":\"0123456789abcdef\",\"peer\":\"ann\",\"model\":\"m\",\"in\":7,\"out\":1,\"counted\":5000}\n".to_owned());
+        assert_eq!(
+            reader.used(&ann).unwrap()["m"].total,
+            Tokens(5000),
+            "who hangs up early has used it all the same"
         );
         assert_eq!(reader.used(&ben).unwrap()["m"].total, Tokens(17));
     }

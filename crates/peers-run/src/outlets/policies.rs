@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use peers_model::config::PeerSpec;
 use peers_model::{PeerName, limits};
-use peers_sys::SafeDir;
 use peers_sys::env::Env;
+use peers_sys::{FileError, SafeDir};
 use peers_tools::{Own, Wanted, adapter};
 use serde_json::{Value, json};
 
@@ -42,11 +42,25 @@ fn asked_by(peer: &PeerSpec, env: &Env) -> (Vec<Wanted>, Option<String>) {
     let spec = tool_spec(peer);
     let tool = adapter(&spec.kind);
     let var = |name: &str| env.text(name).map(str::to_owned);
-    let settings = tool.settings().and_then(|file| {
-        let dir = env.absolute(file.variable).or_else(|| Some(env.home()?.join(file.below)))?;
-        SafeDir::open_shared(dir).ok()?.read_text_opt(file.name, limits::CONFIG).ok()?
-    });
-    (tool.services(&spec, Own { var: &var, settings: settings.as_deref() }), settings)
+    // Behind a proxy of a company it is the tool that knows the way.
+    let proxied = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let local = |own: &Wanted| own.url.as_deref().is_some_and(|url| url.starts_with("http://"));
+    let elsewhere = proxied.iter().any(|name| var(name).is_some());
+    let read = |name: &str| -> Result<Option<String>, FileError> {
+        let Some(file) = tool.settings() else { return Ok(None) };
+        let dir = env.absolute(file.variable).or_else(|| Some(env.home()?.join(file.below)));
+        let Some(Ok(dir)) = dir.map(SafeDir::open_shared) else { return Ok(None) };
+        dir.read_text_opt(name, limits::CONFIG)
+    };
+    let found = tool.settings().map_or(Ok(None), |file| read(file.name));
+    let dotenv = read(".env").ok().flatten().is_some_and(|text| text.to_ascii_uppercase().contains("_PROXY"));
+    // Settings that cannot be read may lead elsewhere.
+    let Ok(settings) = found else { return (Vec::new(), None) };
+    let mut wanted = tool.services(&spec, Own { var: &var, settings: settings.as_deref() });
+    if elsewhere || dotenv {
+        wanted.retain(local);
+    }
+    (wanted, settings)
 }
 
 /// The policy of the auth proxy: each peer gets the first of its services that there is a credential for.
@@ -63,7 +77,8 @@ pub(super) fn auth(asking: &[Asking]) -> String {
     for wanted in wanting.flat_map(|one| &one.wanted) {
         let known = services.iter().any(|known| known["name"] == wanted.service);
         if let Some(url) = wanted.url.as_ref().filter(|_| !known) {
-            services.push(json!({"name": wanted.service, "url": url}));
+            // The operator's own address may well lie in the operator's own network.
+            services.push(json!({"name": wanted.service, "url": url, "private_ok": PRIVATE}));
         }
     }
     json!({"v": 1, "peers": peers, "services": services}).to_string()
@@ -77,6 +92,9 @@ pub(super) fn egress(allow: &[Allowed]) -> String {
     };
     json!({"v": 1, "allow": allow.iter().map(entry).collect::<Vec<_>>()}).to_string()
 }
+
+/// Networks that nobody outside reaches.
+const PRIVATE: [&str; 5] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
 
 /// What the auth proxy serves a peer.
 #[derive(Debug, PartialEq, Eq)]
@@ -133,7 +151,8 @@ mod tests {
         let policy: Value = serde_json::from_str(&policy).unwrap();
         let ann = json!({"name": "ann", "bearer": "bearer of ann", "services": ["chatgpt", "openai"], "first_of": true});
         assert_eq!((policy["peers"].as_array().unwrap().len(), &policy["peers"][0]), (2, &ann));
-        assert_eq!(policy["services"], json!([{"name": "openai", "url": "https://gate.example/v1"}]));
+        let service = json!({"name": "openai", "url": "https://gate.example/v1", "private_ok": PRIVATE});
+        assert_eq!(policy["services"], json!([service]));
         let allowed = |host: &str, below, port| Allowed { host: host.to_owned(), below, port };
         let policy: Value = serde_json::from_str(&egress(&[
             allowed("a.example", false, 443),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use peers_model::TickNo;
 use peers_model::config::{Config, PeerSpec};
-use peers_sandbox::{Access, Backend, Mount, Network, PROGRAM, place_of_program};
+use peers_sandbox::{Access, Backend, IN_IMAGE, Mount, Network, PROGRAM, place_of_program};
 use peers_store::layout;
 use peers_sys::error::chain;
 use peers_sys::spawn::{Spawn, resolve_program};
@@ -110,7 +110,8 @@ impl Site {
             .and_then(|program| resolve_program(program.as_ref(), path, &self.spec.repo).ok());
         let real = found.and_then(|found| found.canonicalize().ok());
         if !self.has_image() {
-            access.read.extend(real.as_deref().and_then(place_of_program));
+            let home = self.host.home();
+            access.read.extend(real.as_deref().and_then(|real| place_of_program(real, home)));
         }
         access.read.extend(prompt);
         // Files that the accepted command names; the program among them where nothing else brings it.
@@ -150,7 +151,7 @@ impl Site {
         access.network = if part.net == Some(Net::None) { Network::None } else { Network::Host };
         if let Some(outlet) = outlet.filter(|outlet| outlet.sockets.is_some()) {
             access.network = Network::None;
-            spawn = through(spawn, &outlet, &mut access);
+            spawn = through(spawn, &outlet, &mut access, if self.has_image() { IN_IMAGE } else { PROGRAM });
         }
         if self.spec.wall.backend() == Backend::Landlock {
             let home = self.private_home(&format!("peer-{}", peer.name), &state)?;
@@ -217,7 +218,7 @@ impl Site {
 }
 
 /// The child as the child of a relay that leads ports of its own network to the sockets of the proxies.
-fn through(mut spawn: Spawn, outlet: &Outlet, access: &mut Access) -> Spawn {
+fn through(mut spawn: Spawn, outlet: &Outlet, access: &mut Access, relay: &str) -> Spawn {
     let bound =
         |outside: &Path, inside: PathBuf| Mount { outside: outside.to_owned(), inside, writable: false };
     access.mounts.extend(outlet.sockets.iter().map(|dir| bound(dir, outlets::INSIDE.into())));
@@ -229,7 +230,7 @@ fn through(mut spawn: Spawn, outlet: &Outlet, access: &mut Access) -> Spawn {
         args.extend(["--map".into(), map]);
     }
     args.push("--".into());
-    args.push(std::mem::replace(&mut spawn.program, PROGRAM.into()));
+    args.push(std::mem::replace(&mut spawn.program, relay.into()));
     args.append(&mut spawn.args);
     spawn.args = args;
     spawn

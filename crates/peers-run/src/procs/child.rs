@@ -88,7 +88,7 @@ impl Turn {
         let sessions = (launched.tool.kind() == ToolKind::Claude)
             .then(|| Transcripts::before(&site.host, state))
             .flatten();
-        let lost = site.spec.outlets.lost();
+        let lost = site.spec.outlets.lost(&launch.peer);
         let helpers = site.spec.outlets.pids();
         let _helpers: Vec<Known> = helpers.into_iter().map(|pid| site.kin.know(pid)).collect();
         let mut child = match launched.spawn.start() {

@@ -13,10 +13,10 @@ use peers_model::time::human;
 use peers_model::verdict::{Place, Verdict};
 use peers_model::{Mono, limits};
 use peers_store::{artifacts, layout};
-use peers_sys::SafeDir;
 use peers_sys::digest::sha256_hex;
 use peers_sys::dir::FileId;
 use peers_sys::spawn::RawExit;
+use peers_sys::{FileError, SafeDir};
 
 use super::behind::Role;
 use super::command::{Company, Running};
@@ -25,6 +25,7 @@ use super::gates::{self, Cancel};
 use super::ground::{self, Stamps};
 use super::{Book, Gate, Progress, Site, judging};
 use crate::cache::BUILT;
+use crate::env::PACKAGES;
 use crate::ports::GateJob;
 
 /// Time limit of a command without one of its own: package managers are slow.
@@ -286,6 +287,9 @@ async fn commands(
     (dir, place): (&Path, Place),
     (cancel, progress): (&Cancel, &Progress),
 ) -> Option<Unready> {
+    if let Err(error) = empty_packages(site) {
+        return Some(Unready::NotRun(format!("packages of an earlier setup were not removed: {error}")));
+    }
     let name = artifacts::tick_file(job.tick, "setup", artifacts::gate_log_suffix(place));
     let mut log = GateLog::new(site.spec.peers.as_ref(), layout::peers::LOG_GATES, name, limits::GATE_LOG);
     for command in &book.config.setup.commands {
@@ -298,6 +302,22 @@ async fn commands(
         }
     }
     None
+}
+
+/// What an earlier commit's `setup` fetched goes: code of that commit may have written there, and a proof rests on
+/// nothing but the tree that it judges.
+fn empty_packages(site: &Site) -> Result<(), FileError> {
+    let Some(packages) = &site.spec.packages else { return Ok(()) };
+    // What stands on them is set up again.
+    site.set_up.borrow_mut().clear();
+    let (Some(above), Some(name)) = (packages.parent(), packages.file_name()) else { return Ok(()) };
+    let above = SafeDir::open_root(above)?;
+    above.remove_tree(name)?;
+    let fresh = above.create_subdir(name)?;
+    for (_, below) in PACKAGES {
+        fresh.create_subdir(below)?;
+    }
+    Ok(())
 }
 
 async fn one(

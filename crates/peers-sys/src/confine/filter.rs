@@ -144,21 +144,25 @@ fn set_user_id() -> Vec<Refused> {
     // `S_ISUID`
     const BIT: u64 = 0o4000;
     let made = |at| Condition(at, SeccompCmpOp::MaskedEq(BIT), BIT);
-    let create = u64::from(libc::O_CREAT.unsigned_abs());
-    let opened = |flags, mode| vec![Condition(flags, SeccompCmpOp::MaskedEq(create), create), made(mode)];
+    // A file without a name can be given one; of its flag only this bit is not that of a directory.
+    let flags =
+        [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY].map(|flag| u64::from(flag.unsigned_abs()));
+    let opened = |at, mode| {
+        Vec::from(flags.map(|flag| vec![Condition(at, SeccompCmpOp::MaskedEq(flag), flag), made(mode)]))
+    };
     let mut all: Vec<Refused> = vec![
         (libc::SYS_fchmod, vec![vec![made(1)]]),
         (libc::SYS_fchmodat, vec![vec![made(2)]]),
         (SYS_FCHMODAT2, vec![vec![made(2)]]),
         (libc::SYS_mknodat, vec![vec![made(2)]]),
-        (libc::SYS_openat, vec![opened(2, 3)]),
+        (libc::SYS_openat, opened(2, 3)),
     ];
     #[cfg(target_arch = "x86_64")]
     all.extend([
         (libc::SYS_chmod, vec![vec![made(1)]]),
         (libc::SYS_creat, vec![vec![made(1)]]),
         (libc::SYS_mknod, vec![vec![made(1)]]),
-        (libc::SYS_open, vec![opened(1, 2)]),
+        (libc::SYS_open, opened(1, 2)),
     ]);
     all
 }

@@ -304,7 +304,7 @@ fn next(facts: &Facts<'_>, reason: &StopReason, detail: &str) -> Vec<Step> {
         }
         StopReason::Error(ErrorKind::DiskFull) => vec![space(facts), Step::of(facts.start())],
         StopReason::Error(ErrorKind::Sandbox) => {
-            vec![Step::from("run `peers doctor`, which tries the sandbox; "), Step::of(facts.start())]
+            vec![Step::of(facts.start()).say(": the next start says what is missing")]
         }
         StopReason::Error(ErrorKind::Io | ErrorKind::Git | ErrorKind::Internal) => {
             goes_on(": the journal knows where it stopped; if it repeats, report it")

@@ -78,8 +78,14 @@ impl Credential {
 
 fn find(provider: Provider, env: &Env, oauth: &Oauth) -> Result<Option<Kind>, FileError> {
     let home = env.home();
-    if let Some(token) = env.text(GATEWAY).filter(|_| provider == Provider::Anthropic) {
+    // As the tools do, which ask for no login where they are given a key.
+    if provider == Provider::Anthropic
+        && let Some(token) = env.text(GATEWAY)
+    {
         return Ok(Some(Kind::Fixed { scheme: Scheme::Bearer, secret: token.into() }));
+    }
+    if let Some(key) = provider.own_key().and_then(|name| env.text(name)) {
+        return Ok(Some(Kind::Fixed { scheme: key_scheme(provider), secret: key.into() }));
     }
     let below = |variable: &str, dir: &str, name: &str| {
         let dir = env.absolute(variable).or_else(|| home.as_ref().map(|home| home.join(dir)));
@@ -172,16 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn a_login_of_claude_comes_before_its_old_place_and_before_variables() {
+    fn a_key_comes_before_a_login_of_claude_and_that_before_its_old_place() {
         let key = [("ANTHROPIC_API_KEY", "key"), (LONG_LIVED, "long")];
         let both = [(".claude/.credentials.json", LOGIN), (".claude.json", LOGIN), ("mine.json", LOGIN)];
         let find = |files: &[(&str, &str)], vars: &[(&str, &str)]| {
             Home::new(files, vars).find(Provider::Anthropic, None)
         };
         assert_eq!(Home::new(&both, &key).find(Provider::Anthropic, Some("mine.json")).unwrap(), "mine.json");
-        assert_eq!(find(&both, &key).unwrap(), ".claude/.credentials.json");
-        assert_eq!(find(&both[1..], &key).unwrap(), ".claude.json");
-        assert_eq!(find(&[(".claude.json", "{\"projects\":{}}")], &key).unwrap(), "AnthropicLogin long");
+        assert_eq!(find(&both, &key).unwrap(), "ApiKey key");
+        assert_eq!(find(&both, &key[1..]).unwrap(), ".claude/.credentials.json");
+        assert_eq!(find(&both[1..], &key[1..]).unwrap(), ".claude.json");
+        assert_eq!(find(&[(".claude.json", "{\"projects\":{}}")], &key[1..]).unwrap(), "AnthropicLogin long");
         assert_eq!(find(&[(".claude/.credentials.json", "{}")], &key[..1]).unwrap(), "ApiKey key");
         assert!(matches!(find(&[], &[]), Err(NoCredential::Missing { .. })));
         assert_eq!(find(&both, &[(GATEWAY, "own"), key[0]]).unwrap(), "Bearer own");
