@@ -73,11 +73,11 @@ fn a_helper_is_told_to_read_its_policy_again() {
 }
 
 #[test]
-fn a_helper_that_is_let_go_is_killed() {
+fn a_helper_that_is_let_go_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let (sidecar, told) = serving(dir.path());
     drop(sidecar);
-    assert_eq!(told.recv().unwrap().exit, Some(RawExit::Signal(9)));
+    assert_eq!(told.recv().unwrap().exit, Some(RawExit::Code(8)), "it is asked first");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_helper_that_never_becomes_ready_is_an_error_and_leaves_nothing() {
     silent.patience = Duration::from_millis(10);
     let (failed, told) = start(&silent);
     assert!(matches!(failed, Err(SidecarError::Late { .. })), "{failed:?}");
-    assert_eq!(told.recv().unwrap().exit, Some(RawExit::Signal(9)));
+    assert_eq!(told.recv().unwrap().exit, Some(RawExit::Signal(15)));
     let mut missing = spec(dir.path(), "");
     missing.program = "/no/such/program".into();
     assert!(matches!(start(&missing).0, Err(SidecarError::Start(_))));

