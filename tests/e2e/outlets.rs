@@ -139,7 +139,7 @@ fn credentials(world: &World) -> Value {
 
 #[test]
 fn behind_each_wall_a_peer_asks_its_model_without_holding_the_key() {
-    for wall in ["bwrap", "landlock"] {
+    for wall in ["podman", "bwrap", "landlock"] {
         let Some(world) = world(wall, "") else { continue };
         let (port, told) = model();
         asking(&world, &[]);
