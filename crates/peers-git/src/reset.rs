@@ -37,7 +37,7 @@ impl PeerRepo {
     /// are added, and the index gets locked.
     ///
     /// # Errors
-    /// [`GitError::Moved`] when the branch is somewhere else, [`RepoError::Busy`] when the index is locked,
+    /// [`GitError::Moved`] when the branch is somewhere else, [`RepoError::Busy`](crate::RepoError::Busy) when the index is locked,
     /// [`GitError::Unsafe`] for a path that no work tree can have, [`GitError::Io`] where nothing can be
     /// written.
     pub fn prepare_reset<'a>(
@@ -126,7 +126,7 @@ impl Reset<'_> {
     /// somebody locks it or was faster, and the files as far as they can.
     ///
     /// # Errors
-    /// [`GitError::Moved`] when somebody was faster, [`RepoError::Busy`] when the branch is locked,
+    /// [`GitError::Moved`] when somebody was faster, [`RepoError::Busy`](crate::RepoError::Busy) when the branch is locked,
     /// [`GitError::Io`], [`GitError::DiskFull`].
     pub fn apply(self, author: &Author) -> Result<CheckoutReport, GitError> {
         let (who, repo) = (author.signature()?, &self.peer.repo);
