@@ -100,7 +100,18 @@ fn world(wall: &str, more: &str) -> Option<World> {
         world.path("scripts")
     );
     std::fs::write(world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
-    let config = world.config("").replacen("tool: plain", "tool: claude", 1);
+    // A script that is run by name is known to need no login.
+    let argv = json!([
+        "/bin/sh",
+        "-c",
+        "exec \"$0\" fake-peer --script \"$1\"",
+        crate::support::program(),
+        world.path("scripts/ann.yaml")
+    ]);
+    let config = world.config("");
+    let (first, rest) = config.split_once("    argv: ").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let config = format!("{}    argv: {argv}\n{rest}", first.replacen("tool: plain", "tool: claude", 1));
     world.write(".peers/config.yaml", &config);
     world.accept(&[]);
     std::fs::create_dir(world.path("home/.claude")).unwrap();
@@ -164,8 +175,8 @@ fn behind_each_wall_a_peer_asks_its_model_without_holding_the_key() {
         // What it used was counted by the proxy; its tool says nothing.
         assert_eq!(world.records("tick")[0]["exit"]["usage"]["tokens"], json!(12), "{wall}");
         assert_eq!(credentials(&world), json!({"ann": "proxy", "ben": "mounted"}));
-        done.err_has("`ben` has its tool's own login");
-        done.err_lacks("`ann` has its tool's own login");
+        done.err_has("`ann` holds no login");
+        done.err_lacks("has its tool's own login");
         assert!(proxies(&world).is_empty(), "{wall}");
     }
 }

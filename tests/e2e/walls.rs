@@ -297,6 +297,18 @@ fn where_a_wall_is_missing_it_is_named_with_the_command_that_fixes_it() {
 }
 
 #[test]
+fn the_demonstration_needs_no_other_program_of_ours() {
+    let ground = Ground::new();
+    let alone = ground.world.path("alone");
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::write(ground.world.path("home/config/peers/sandbox.yaml"), "").unwrap();
+    std::fs::copy(crate::support::program(), alone.join("peers")).unwrap();
+    let mut command = ground.world.command(alone.join("peers"));
+    let done = Ended::of(&command.args(["demo", "--language", "shell"]).output().unwrap()).exits(0);
+    done.out_has("Stopped: complete");
+}
+
+#[test]
 fn the_demonstration_completes_behind_each_wall_and_says_which_it_is() {
     for wall in WALLS {
         let ground = Ground::new();

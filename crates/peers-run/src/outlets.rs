@@ -210,7 +210,7 @@ impl Outlets {
             };
             notes.push(format!("{} {holds} no login: by a proxy {reaches}{hosts}", names.join(" and ")));
         }
-        for peer in others {
+        for peer in others.into_iter().filter(|peer| !policies::is_scripted(peer)) {
             let asked = self.asking(&peer.name).is_some_and(|one| !one.wanted.is_empty());
             let tool = peer.tool_name();
             let why = if asked {
