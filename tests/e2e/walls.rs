@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
 use crate::support::{Ended, World};
@@ -41,7 +42,7 @@ const PLACES: [bool; 4] = [true, true, false, false];
 const OWN_SHADOW: &str =
     "s=$(cat /etc/shadow) && sum=$(printf %s \"$s\" | cksum) && test \"${SHADOW:-$sum}\" = \"$sum\"";
 
-const ROWS: [Row; 23] = [
+const ROWS: [Row; 26] = [
     peer("read a file of yours", "cat \"$OUT/key\"", ALL, ""),
     peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", ALL, ""),
     peer("write a file of yours", "echo x >> \"$OUT/key\"", ALL, ""),
@@ -95,6 +96,19 @@ const ROWS: [Row; 23] = [
         PLACES,
         "Landlock knows no sockets: a daemon that trusts your user",
     ),
+    Row {
+        who: "peer with your network",
+        threat: "talk to an abstract socket of this machine, with its network",
+        script: "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or exit 1; connect(S, pack(\"S\", AF_UNIX) . \"\\0$ENV{TAG}\") or exit 1'",
+        holds: ALL,
+        left: "before Linux 6.12 it may, unless it has a network of its own",
+    },
+    peer(
+        "read what programs of yours share in `/dev/shm`",
+        "cat \"/dev/shm/$TAG\"",
+        PLACES,
+        "Landlock: build tools need the directory",
+    ),
     peer(
         "reach a port of this machine",
         "bash -c 'exec 3<>/dev/tcp/127.0.0.1/$PORT'",
@@ -119,6 +133,12 @@ const ROWS: [Row; 23] = [
         PLACES,
         "elsewhere it is found, or put back",
     ),
+    gate(
+        "read a token in the configuration of git, from a gate",
+        "grep -q s3cret .git/config",
+        PLACES,
+        "elsewhere: keep tokens in a credential helper",
+    ),
     gate("read a file of yours, from a gate", "cat \"$OUT/key\"", ALL, ""),
 ];
 
@@ -126,7 +146,8 @@ const ROWS: [Row; 23] = [
 struct Ground {
     world: World,
     _port: TcpListener,
-    _socket: UnixListener,
+    _sockets: [UnixListener; 2],
+    shared: PathBuf,
     vars: String,
 }
 
@@ -142,24 +163,33 @@ impl Ground {
         world.write(".peers/log/said", "by ben\n");
         std::fs::create_dir_all(world.at(".git/hooks")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = UnixListener::bind(out.join("sock")).unwrap();
+        let at = port.local_addr().unwrap().port();
+        let tag = format!("peers-{}-{at}", std::process::id());
+        let name = SocketAddr::from_abstract_name(&tag).unwrap();
+        let sockets = [UnixListener::bind(out.join("sock")), UnixListener::bind_addr(&name)].map(Result::unwrap);
+        let shared = Path::new("/dev/shm").join(&tag);
+        std::fs::write(&shared, "secret\n").unwrap();
+        world.git(&["config", "http.https://git.example/.extraHeader", "Authorization: s3cret"]);
         let sum = "s=$(cat /etc/shadow 2>/dev/null) && printf %s \"$s\" | cksum";
         let sum = std::process::Command::new("sh").args(["-c", sum]).output().unwrap().stdout;
         let vars = format!(
-            "export SHADOW='{}' OUT='{}' STORE='{}' LOOP={} PORT={}\n",
+            "export SHADOW='{}' OUT='{}' STORE='{}' LOOP={} PORT={at} TAG={tag}\n",
             String::from_utf8_lossy(&sum).trim(),
             out.display(),
             world.store().display(),
             std::process::id(),
-            port.local_addr().unwrap().port()
         );
-        Self { world, _port: port, _socket: socket, vars }
+        Self { world, _port: port, _sockets: sockets, shared, vars }
     }
 
     fn shell(&self, who: &str, wall: &str, script: &str) -> Ended {
         // As for an agent whose login the auth proxy serves, where that is to be had.
         let own = ["podman", "bwrap"].contains(&wall);
-        let policy = if own { "peers: {net: proxy}\n" } else { "" };
+        let policy = match who {
+            "peer with your network" => "peers: {net: host}\n",
+            _ if own => "peers: {net: proxy}\n",
+            _ => "",
+        };
         std::fs::write(self.world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
         let script = format!("{}{script}", self.vars);
         let mut args = vec!["sandbox", "shell", "--sandbox", wall, "-c", &script];
@@ -167,6 +197,12 @@ impl Ground {
             args.push("--gate");
         }
         self.world.peers(&args)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.shared);
     }
 }
 
@@ -200,6 +236,8 @@ fn is_out_of_reach(row: &Row, wall: &str) -> bool {
     lacks
         || (alone && row.script.contains("/proc/net/dev"))
         || (old && wall == "landlock" && row.threat == "signal the loop")
+        || (old && row.who == "peer with your network")
+        || (row.script.contains("/dev/shm") && !Path::new("/dev/shm").is_dir())
 }
 
 #[test]
@@ -218,6 +256,7 @@ fn each_wall_holds_what_the_table_says_and_the_table_is_that_of_the_manual() {
             assert_eq!(held, row.holds[at], "{wall}: {}\n{}{}", row.threat, done.out, done.err);
             if !held {
                 // What succeeds leaves traces.
+                drop(ground);
                 ground = Ground::new();
             }
         }

@@ -300,7 +300,7 @@ impl Bench {
         let verdicts = place.open_view_disk().map(|mut disk| Verdicts::read(&mut disk)).unwrap_or_default();
         let site =
             Site::new(SiteSpec { verdicts, ..scratch.site(place, env, (chosen, asked), &loaded.config)? });
-        let homes = ToolHomes::look(site.tool_settings());
+        let homes = ToolHomes::look(site.open_settings());
         Ok(Self {
             scratch,
             checkouts,

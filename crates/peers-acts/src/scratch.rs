@@ -77,6 +77,7 @@ impl Scratch {
             turn: TurnMounts::default(),
             outlets: Rc::default(),
             packages: walls::packages(&wall, config, &self.cache)?,
+            downloads: walls::downloads(&wall, &chosen, &self.cache)?,
             wall,
             operator: env.clone(),
             chosen,

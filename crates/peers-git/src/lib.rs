@@ -83,8 +83,8 @@ pub use salvage::{SalvageRef, SalvageSeen};
 pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState};
 pub use store::{Completed, MissingObject, Remade};
 pub use turngit::{
-    Accepted, BranchMoved, Harvest, HarvestSpec, KeptRef, MadeTurn, NestedGit, Published, TurnFailure,
-    TurnGit, TurnMount, TurnSpec, operator_config_files,
+    Accepted, BranchMoved, Harvest, HarvestSpec, KeptRef, MadeTurn, NestedGit, NestedSeen, Published,
+    TurnFailure, TurnGit, TurnMount, TurnSpec, operator_config_files, readable_configs,
 };
 pub use unfinished::{Begun, Unfinished};
 pub use unfollowed::Unfollowed;

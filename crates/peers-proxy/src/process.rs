@@ -215,6 +215,6 @@ fn wall_in(mut files: Files) -> Result<(), StartError> {
         tracing::warn!("this kernel has no Landlock: the proxy is not kept from your files");
         None
     };
-    let walls = Confine { files, filter: cfg!(target_os = "linux").then_some(Filter::Strict) };
+    let walls = Confine { files, filter: cfg!(target_os = "linux").then_some(Filter::Strict), apart: false };
     walls.apply().map_err(|(step, source)| StartError::Walls { step, source })
 }

@@ -28,6 +28,8 @@ pub const TOOLS: &str = "tools";
 pub const NET: &str = "net";
 /// Where packages are kept that `setup` fetches.
 pub const PACKAGES: &str = "packages";
+/// Where packages are kept that agents fetch, of each its own.
+pub const DOWNLOADS: &str = "downloads";
 /// The beginning of the name of what a command outside of a loop works in.
 pub const ONESHOT: &str = "oneshot-";
 /// The beginning of the name of where such a command makes clean checkouts.
@@ -43,13 +45,24 @@ const UNOWNED: Duration = Duration::from_hours(1);
 /// Names that are looked at in one round.
 const LISTED: usize = 10_000;
 
+/// A directory that an agent writes; made anew where it left it in a state in which it cannot be used.
+///
+/// # Errors
+/// [`FileError`].
+pub fn usable(dir: &SafeDir, name: &str) -> Result<SafeDir, FileError> {
+    dir.create_subdir(name).or_else(|_| {
+        dir.remove_tree(name)?;
+        dir.create_subdir(name)
+    })
+}
+
 /// Removes everything that is not ours.
 ///
 /// # Errors
 /// [`FileError`].
 pub fn clear_foreign(cache: &SafeDir) -> Result<(), FileError> {
     clear_but(cache, |name| {
-        [PRISTINE, GATE_TREE, SCRATCH, TURNS, TOOLS, NET, PACKAGES].contains(&name)
+        [PRISTINE, GATE_TREE, SCRATCH, TURNS, TOOLS, NET, PACKAGES, DOWNLOADS].contains(&name)
             || [ONESHOT, PROOF].iter().any(|prefix| id_of(name, prefix).is_some())
     })
 }

@@ -92,9 +92,12 @@ const OF_CARGO: [&str; 11] = [
     ".package-cache-mutate",
 ];
 
+/// Where Cargo keeps packages, settings and programs.
+pub(crate) const CARGO_HOME: &str = "CARGO_HOME";
+
 /// Where packages are kept that `setup` fetches: the variable, and the directory below that of the project.
 pub(crate) const PACKAGES: [(&str, &str); 3] =
-    [("CARGO_HOME", "cargo"), ("GOMODCACHE", "go"), ("npm_config_cache", "npm")];
+    [(CARGO_HOME, "cargo"), ("GOMODCACHE", "go"), ("npm_config_cache", "npm")];
 
 /// Settings in them that decide what runs in a gate.
 const SETTINGS: [(&str, &[&str]); 4] = [
@@ -312,6 +315,13 @@ impl Host {
             .flat_map(|home| ["config", "config.toml"].map(|name| home.join(".cargo").join(name)));
         out.extend(above);
         out
+    }
+
+    /// The settings in Cargo's home directory: the name, and where it is.
+    pub(crate) fn cargo_settings(&self) -> Vec<(&'static str, PathBuf)> {
+        let homes = self.toolchain.iter().filter(|(name, _)| *name == CARGO_HOME);
+        let files = homes.flat_map(|(_, dir)| ["config.toml", "config"].map(|name| (name, dir.join(name))));
+        files.filter(|(_, file)| file.is_file()).collect()
     }
 
     /// Whether a variable names the place of a tool chain.

@@ -90,6 +90,8 @@ pub struct GitRepo {
     gates: Option<(TurnMark, CommitId)>,
     /// The work tree when gates began to run, and the commit that HEAD named.
     before_gates: Option<BeforeGates>,
+    /// The turn that was taken in last had a git directory of its own.
+    own_git: bool,
     scopes: BTreeMap<(CommitId, GoalId), String>,
     history: Option<History>,
     /// Where it is kept, and how many commits it had then.
@@ -218,6 +220,7 @@ impl GitRepo {
             turn,
             gates: None,
             before_gates: None,
+            own_git: false,
             scopes: BTreeMap::new(),
             kept_commits: history.as_ref().map_or(0, |history| history.commits),
             history,

@@ -1,7 +1,7 @@
 //! The real guard of the control plane: `.peers/` before and after a turn, the trusted store over it.
 //!
 //! Where agents run unconfined as our own user nothing here prevents anything; it finds out, so that
-//! the loop stops before it builds on what somebody else wrote.
+//! the loop stops before it builds on what somebody else wrote. What a wall keeps from them is not looked at.
 
 mod homes;
 
@@ -80,6 +80,8 @@ pub struct FsGuard {
     before: Option<Result<Seen, String>>,
     journal: Segment,
     homes: ToolHomes,
+    /// Nobody but us reaches the store.
+    walled: bool,
 }
 
 /// The store at one moment.
@@ -102,7 +104,7 @@ impl FsGuard {
     #[must_use]
     pub fn new(peers: SafeDir, store: SafeDir) -> Self {
         let (before, journal, homes) = (None, Segment::default(), ToolHomes::default());
-        Self { peers, store, held: Vec::new(), before, journal, homes }
+        Self { peers, store, held: Vec::new(), before, journal, homes, walled: false }
     }
 
     /// Stops the run as `kind` once the path that `dir` was opened by is not this directory itself.
@@ -110,6 +112,12 @@ impl FsGuard {
     pub fn holding(mut self, kind: TamperKind, dir: SafeDir) -> Self {
         self.held.push((kind, dir));
         self
+    }
+
+    /// Agents and gates are behind a wall that keeps the store from them: it is not compared.
+    #[must_use]
+    pub fn walled(self, walled: bool) -> Self {
+        Self { walled, ..self }
     }
 
     /// Watches the settings of build tools too.
@@ -292,6 +300,9 @@ impl Guard for FsGuard {
     }
 
     fn before(&mut self) {
+        if self.walled {
+            return;
+        }
         let seen = self.look().and_then(|seen| self.mark_journal(&seen).map(|()| seen));
         self.before = Some(seen);
     }

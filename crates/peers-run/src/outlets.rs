@@ -316,13 +316,7 @@ impl Inner {
         let state = cache.create_subdir(cache::TOOLS).map_err(told)?;
         let mut asking = asking;
         for one in &mut asking {
-            let name = one.peer.as_str();
-            // An agent may have left it in a state in which it cannot be used.
-            let own = state.create_subdir(name).or_else(|_| {
-                state.remove_tree(name)?;
-                state.create_subdir(name)
-            });
-            let own = own.map_err(told)?;
+            let own = cache::usable(&state, one.peer.as_str()).map_err(told)?;
             own.path().clone_into(&mut one.state);
         }
         let sockets = if closed { Some(Sockets::make(env, run, &net, asking.len())?) } else { None };

@@ -58,7 +58,7 @@ pub(crate) fn put_up(
     (bwrap, ours): (&Path, &Path),
     (roots, filter): (&Roots, Filter),
 ) -> Spawn {
-    spawn.confine = Confine { files: None, filter: Some(filter) };
+    spawn.confine = Confine { files: None, filter: Some(filter), apart: access.network == Network::Host };
     spawn.limits.processes = spawn.limits.processes.or(Some(PROCESSES));
     let mut args = args(access, roots, ours);
     args.extend(["--chdir".into(), spawn.cwd.clone().into_os_string(), "--".into()]);

@@ -18,7 +18,7 @@ const READ: [&str; 5] =
 const WRITTEN: [&str; 3] = ["/dev/ptmx", "/dev/pts", "/dev/shm"];
 
 pub(crate) fn put_up(mut spawn: Spawn, access: &Access, filter: Filter) -> Spawn {
-    spawn.confine = Confine { files: Some(files(access)), filter: Some(filter) };
+    spawn.confine = Confine { files: Some(files(access)), filter: Some(filter), apart: true };
     if let Some(scratch) = &access.scratch {
         spawn.env.push(("TMPDIR".into(), OsString::from(scratch)));
     }

@@ -72,7 +72,7 @@ impl Limit {
 
 /// Behind it.
 pub(crate) fn put_up(mut spawn: Spawn, access: &Access, (podman, filter): (&Podman, Filter)) -> Spawn {
-    spawn.confine = Confine { files: None, filter: Some(filter) };
+    spawn.confine = Confine { files: None, filter: Some(filter), apart: access.network == Network::Host };
     // Those of the image are found by the image's own.
     spawn.env.retain(|(name, _)| name != "PATH");
     let run = spawn.env.iter().rev().find(|(name, _)| name == RUN_MARKER).map(|(_, run)| run.as_os_str());

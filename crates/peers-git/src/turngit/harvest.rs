@@ -103,7 +103,7 @@ impl TurnGit {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let label: String = spec.label.chars().take(60).map(plain).collect();
         let spec = &HarvestSpec { label: &label, ..*spec };
-        let nested = nested::settle(control, &self, checkout, &label)?;
+        let nested = nested::settle(control, (&self.state.nested, &self.state.tip), checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
         checkout.check_objects()?;
         let stores = bare::alternates(&bare::stores_of(checkout)?)?;

@@ -25,11 +25,11 @@ mod publish;
 mod shown;
 mod state;
 
-pub use config::operator_config_files;
+pub use config::{operator_config_files, readable_configs};
 pub use harvest::{Accepted, Harvest, HarvestSpec, KeptRef, TurnFailure};
 pub use make::{MadeTurn, TurnSpec};
 pub use mounts::TurnMount;
-pub use nested::NestedGit;
+pub use nested::{NestedGit, NestedSeen};
 #[cfg(test)]
 pub(crate) use publish::STEPS;
 pub use publish::{BranchMoved, Published};

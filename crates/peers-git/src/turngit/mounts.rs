@@ -72,8 +72,12 @@ pub(super) fn list(
             let at = work.join(OsStr::from_bytes(&entry.path));
             mounts.push(TurnMount::read(&at, at.clone()));
         } else {
-            let named = nested::named(entry, work).filter(|dir| dir.starts_with(checkout.common_dir()));
-            modules.extend(named.filter(|dir| !modules.contains(dir)));
+            let places = [checkout.common_dir(), checkout.git_dir()].map(|dir| dir.join("modules"));
+            let is_one = |dir: &PathBuf| {
+                places.iter().any(|place| dir != place && dir.starts_with(place)) && !modules.contains(dir)
+            };
+            let named = nested::named(entry, work).filter(is_one);
+            modules.extend(named);
         }
     }
     // One lies in another where submodules have submodules.

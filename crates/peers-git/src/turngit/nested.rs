@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use peers_model::CommitId;
 use rustix::fs::FileType;
 
 use super::layout::put;
-use super::state::{Nested, TurnGit};
+use super::state::Nested;
 use crate::aside;
 use crate::checkout::open_below;
 use crate::control::ControlDir;
@@ -53,24 +54,55 @@ pub(super) fn look(paths: Vec<Vec<u8>>, work: &Path) -> Result<Vec<Nested>, GitE
     Ok(found)
 }
 
-/// Moves aside what was not there when the turn began.
+/// The git directories deeper in the work tree, before somebody works there who gets none of his own.
+#[derive(Debug)]
+pub struct NestedSeen {
+    before: Vec<Nested>,
+    tip: CommitId,
+}
+
+impl NestedSeen {
+    /// Looks; where the work tree was compared with a commit of the same tree last, what that found.
+    ///
+    /// # Errors
+    /// As [`ControlDir::tree_state`].
+    pub fn look(control: &ControlDir, checkout: &PeerRepo, tip: &CommitId) -> Result<Self, GitError> {
+        let work = checkout.work_dir();
+        Ok(Self { before: look(control.nested_seen(work, tip)?, work)?, tip: tip.clone() })
+    }
+
+    /// Moves aside what was not there then.
+    ///
+    /// # Errors
+    /// As [`ControlDir::tree_state`]; [`GitError::Io`].
+    pub fn settle(
+        &self,
+        control: &ControlDir,
+        checkout: &PeerRepo,
+        label: &str,
+    ) -> Result<Vec<NestedGit>, GitError> {
+        settle(control, (&self.before, &self.tip), checkout, label)
+    }
+}
+
+/// Moves aside what was not there before.
 pub(super) fn settle(
     control: &ControlDir,
-    turn: &TurnGit,
+    (before, tip): (&[Nested], &CommitId),
     checkout: &PeerRepo,
     label: &str,
 ) -> Result<Vec<NestedGit>, GitError> {
     let work = checkout.work_dir();
     let mut done = Vec::new();
-    for found in look(control.nested_git(work, &turn.state.tip)?, work)? {
-        if turn.state.nested.contains(&found) {
+    for found in look(control.nested_git(work, tip)?, work)? {
+        if before.contains(&found) {
             continue;
         }
         let shown = Path::new(OsStr::from_bytes(&found.path));
         let Some(aside) = aside::keep(checkout.common_dir(), &work.join(shown), shown, label)? else {
             continue;
         };
-        let before = turn.state.nested.iter().find(|before| before.path == found.path);
+        let before = before.iter().find(|before| before.path == found.path);
         let text = before.and_then(|before| before.text.as_ref());
         if let Some(text) = text {
             let parent = open_below(work, parent_and_name(&found.path).0)?;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use peers_core::classify_path::TestPaths;
 use peers_core::machine::Notice;
 use peers_git::{ControlDir, Git, PeerRepo};
-use peers_model::config::Config;
+use peers_model::config::{Config, Driver};
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{MoveKind, OperatorOp, OperatorRecord, Record};
 use peers_model::{Backend, CommitId, RunId, exit};
@@ -33,7 +33,7 @@ use super::load::{Loaded, Reloader};
 use super::modes::mode_files;
 use super::options::{RunOptions, configured, setup_hint};
 use super::preflight::{self, Examined};
-use super::walls::{self, Found, Ours, outside_of, packages};
+use super::walls::{self, Found, Ours, downloads, outside_of, packages};
 use super::watching::{TellingLock, Watching};
 use super::{control, dirty};
 use crate::cache;
@@ -411,10 +411,11 @@ impl Ground {
             Backend::None => BTreeMap::new(),
             _ => outlets.credentials(&loaded.config.peers),
         };
+        let all_inside = loaded.config.driver == Driver::Orchestrator;
         let mounts = TurnMounts::default();
         // What a turn left in its own git directory outlives a crash, and another wall.
         let turns = checkouts.create_subdir(cache::TURNS)?;
-        let turns = Turns { dir: turns, make: wall.has_mounts(), mounts: Rc::clone(&mounts) };
+        let turns = Turns { dir: turns, make: wall.has_mounts(), all_inside, mounts: Rc::clone(&mounts) };
         let site = Rc::new(Site::new(SiteSpec {
             run_id: run_id.clone(),
             project: place.id().clone(),
@@ -432,13 +433,19 @@ impl Ground {
             git: outside_of(place.work_dir(), &repo),
             objects: vec![control.objects_dir(), repo.common_dir().join("objects")],
             packages: packages(&behind, &loaded.config, &checkouts)?,
+            downloads: downloads(&behind, &chosen, &checkouts)?,
             turn: Rc::clone(&mounts),
             wall: behind,
             outlets: Rc::new(outlets),
             setup_pause: options.setup_pause,
         }));
-        let homes = ToolHomes::look(site.tool_settings());
-        let homes = if was_killed { homes.as_kept_in(&store_dir) } else { homes };
+        let settings = if all_inside { site.open_settings() } else { site.tool_settings() };
+        let homes = if was_killed {
+            // It may have been behind no wall.
+            ToolHomes::look(site.tool_settings()).as_kept_in(&store_dir)
+        } else {
+            ToolHomes::look(settings)
+        };
         homes.keep(&store_dir)?;
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();
@@ -483,6 +490,7 @@ impl Ground {
         }
         let mut guard = FsGuard::new(peers_dir.try_clone()?, store_dir.try_clone()?)
             .with_homes(homes)
+            .walled(wall != Backend::None && all_inside)
             .holding(TamperKind::Store, git_dir.try_clone()?);
         for (kind, path) in [
             (TamperKind::PeerDir, place.work_dir()),

@@ -14,7 +14,7 @@ use peers_sys::spawn::StubProgram;
 
 use super::finding::Finding;
 use crate::cache;
-use crate::env::{PACKAGES, Policy};
+use crate::env::{Net, PACKAGES, Policy};
 
 /// The tier that an unattended run asks for where nobody says otherwise: Landlock or better.
 pub const UNATTENDED: u8 = 1;
@@ -156,4 +156,17 @@ pub fn packages(wall: &Wall, config: &Config, cache: &SafeDir) -> Result<Option<
         packages.create_subdir(below)?;
     }
     Ok(Some(packages.path().to_owned()))
+}
+
+/// Where agents keep packages that they fetch, behind a wall and where the operator lets them reach hosts. Gates never
+/// read it: what one agent put there would take part in the verdict on another's work.
+///
+/// # Errors
+/// [`FileError`] if it could not be made.
+pub fn downloads(wall: &Wall, policy: &Policy, cache: &SafeDir) -> Result<Option<SafeDir>, FileError> {
+    let reaches = policy.peers.net == Some(Net::Host) || !policy.peers.allow.is_empty();
+    if wall.backend() == Backend::None || !reaches {
+        return Ok(None);
+    }
+    cache.create_subdir(cache::DOWNLOADS).map(Some)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use peers_core::machine::Harvest;
 use peers_core::scope::Scope;
-use peers_git::GitError;
+use peers_git::{GitError, NestedSeen};
 use peers_model::verdict::TreeKey;
 use peers_model::{CommitId, GoalId, TickNo};
 use peers_sys::dir::Kind;
@@ -14,6 +14,7 @@ use super::mend::{self, quoted};
 use super::putback::Stored;
 use super::stopped::unimportable;
 use super::turn::TurnMark;
+use super::turngit::nested_told;
 use super::{GitRepo, clean_at, failure};
 use crate::cache::BUILT;
 use crate::ports::{GateCopy, RepoFailure, Scopes};
@@ -23,6 +24,8 @@ pub(super) struct BeforeGates {
     tick: TickNo,
     head: CommitId,
     stored: Stored,
+    /// Where nothing else is looked at: no gate reaches the git directory.
+    nested: Option<NestedSeen>,
 }
 
 /// The name of the copy for gates that have the machine.
@@ -97,15 +100,36 @@ impl GitRepo {
 
     /// Remembers how things stand before gates run.
     pub(super) fn mark_gates(&mut self, tick: TickNo) -> Result<(), RepoFailure> {
-        let (mark, head) = self.mark(tick)?;
+        let mark = if self.is_walled() { None } else { Some(self.mark(tick)?) };
+        let head = match &mark {
+            Some((_, head)) => head.clone(),
+            None => self.known_head()?,
+        };
         let stored = if self.is_clean_at(&head)? {
             self.control.facts().tree_of(&head).map(Stored::whole)
         } else {
             self.stored(&head)
         };
         let stored = stored?;
-        self.before_gates = Some(BeforeGates { tick, head: head.clone(), stored });
-        self.keep_gates_mark(mark, head)
+        let nested = match mark {
+            Some(_) => None,
+            None => Some(NestedSeen::look(&self.control, &self.open()?, &head)?),
+        };
+        self.before_gates = Some(BeforeGates { tick, head, stored, nested });
+        match mark {
+            Some((mark, head)) => self.keep_gates_mark(mark, head),
+            None => Ok(()),
+        }
+    }
+
+    /// The commit that HEAD names, brought in.
+    fn known_head(&mut self) -> Result<CommitId, RepoFailure> {
+        let peer = self.open()?;
+        let head = peer.facts().head()?.commit;
+        if !self.control.facts().has(&head) {
+            self.import(&peer).map_err(unimportable)?;
+        }
+        Ok(head)
     }
 
     fn is_clean_at(&self, head: &CommitId) -> Result<bool, GitError> {
@@ -126,29 +150,32 @@ impl GitRepo {
         &mut self,
         before: &BeforeGates,
     ) -> Result<Vec<String>, RepoFailure> {
-        let peer = self.open()?;
-        let BeforeGates { tick, head, stored } = before;
-        let now = peer.facts().head()?.commit;
-        if !self.control.facts().has(&now) {
-            self.import(&peer).map_err(unimportable)?;
+        let BeforeGates { tick, head, stored, nested } = before;
+        let now = self.known_head()?;
+        let mut all = Vec::new();
+        if let Some(nested) = nested {
+            let label = format!("gates-{:05}", tick.0);
+            let found = nested.settle(&self.control, &self.open()?, &label)?;
+            all.extend(found.iter().map(|nested| nested_told("a gate", nested)));
         }
         let tree = self.control.tree_state(&self.work_dir, &now)?.worktree_tree;
         if tree == stored.tree && stored.left_out.is_empty() {
-            return Ok(Vec::new());
+            return Ok(all);
         }
         let facts = self.control.facts();
         let from = facts.tree_of(head)?;
         let at = facts.tree_of(&now)?;
         let target = self.target(&from, stored, &at)?;
         let weaker = |repo: &Self, now: &Stored| repo.weaker_after_gates((&from, &at), stored, now);
-        let Some(done) = self.put_back((*tick, "gates"), &target, &weaker)? else { return Ok(Vec::new()) };
+        let Some(done) = self.put_back((*tick, "gates"), &target, &weaker)? else { return Ok(all) };
         let told = format!(
             "tests were weakened in the work tree while gates ran, at {}: that was undone, {}",
             quoted(&done.names),
             done.words()
         );
         self.tell(told.clone());
-        Ok(vec![told])
+        all.push(told);
+        Ok(all)
     }
 
     /// Puts back what gates left in the git directory, as after a turn: they run what peers wrote. Says

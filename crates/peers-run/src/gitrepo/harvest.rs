@@ -74,16 +74,21 @@ impl GitRepo {
 
     fn harvest_marked(&mut self, asked: Asked<'_>, mark: Option<&TurnMark>) -> Result<Harvest, RepoFailure> {
         let mut found = Harvest::default();
-        if let Some(mark) = mark {
+        // A turn that had one of its own did not reach the git directory of the checkout: what changed there is
+        // somebody else's.
+        let reached = mark.filter(|_| !self.own_git);
+        if let Some(mark) = reached {
             mend::files(mark, &self.git_dir, &mut found)?;
             mark.mended.tell(&mut found);
         }
         let peer = self.open_sound()?;
-        if let Some(mark) = mark {
+        if let Some(mark) = reached {
             Self::guarded_refs(&peer, mark, &mut found)?;
             self.take_unfinished(&peer, mark, &mut found)?;
         }
-        mend::debris(&peer, mark, &mut found)?;
+        if !self.own_git {
+            mend::debris(&peer, mark, &mut found)?;
+        }
         if let Some(mark) = mark {
             self.check_branch(&peer, mark, asked.from)?;
             self.mend_head(&peer, mark, asked.from, &mut found)?;
@@ -113,8 +118,10 @@ impl GitRepo {
         self.check_depth(&seen.too_deep)?;
         let Seen { at, dirty, ancestor, commits, diff, uncommitted, scopes, warnings, too_deep: _ } = seen;
         if let Some(mark) = mark {
-            self.settle_index(&peer, mark, &at, &mut found)?;
             self.keep_left_branch(&peer, mark, (asked.from, &at.head), &mut found)?;
+        }
+        if let Some(mark) = reached {
+            self.settle_index(&peer, mark, &at, &mut found)?;
             self.lost_refs(&peer, mark, &mut found)?;
         }
         found.warnings.extend(warnings);

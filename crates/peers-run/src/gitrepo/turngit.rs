@@ -3,7 +3,7 @@
 //! What a turn committed is published in the checkout before anything is asked of it: from there on it stands as
 //! where a turn works in the checkout itself.
 
-use peers_git::{Accepted, HarvestSpec, Identity, TurnFailure, TurnGit, TurnSpec, operator_config_files};
+use peers_git::{Accepted, HarvestSpec, Identity, NestedGit, TurnFailure, TurnGit, TurnSpec, operator_config_files};
 use peers_model::{PeerName, TickNo};
 use peers_sandbox::Mount;
 use peers_sys::SafeDir;
@@ -22,6 +22,8 @@ pub struct Turns {
     pub dir: SafeDir,
     /// One is made for each turn. Otherwise only what was left is taken in.
     pub make: bool,
+    /// Nobody works outside of the wall, as with the drivers `hooks` and `sessions`.
+    pub all_inside: bool,
     /// Where it is said what is mounted.
     pub mounts: TurnMounts,
 }
@@ -56,7 +58,9 @@ impl GitRepo {
     pub(super) fn take_turn_git(&mut self, tick: TickNo) -> Result<Vec<String>, RepoFailure> {
         let Some(turns) = &self.turns else { return Ok(Vec::new()) };
         turns.mounts.take();
-        if TurnGit::find(&turns.dir)?.is_none() {
+        let found = TurnGit::find(&turns.dir)?.is_some();
+        self.own_git = found && turns.all_inside;
+        if !found {
             return Ok(Vec::new());
         }
         self.with_control(|repo| repo.publish_turn(tick))
@@ -80,17 +84,7 @@ impl GitRepo {
                 None => format!("this turn left `{name}` at {at}"),
             });
         }
-        for nested in &found.nested {
-            let path = term::inline(&nested.path);
-            told.push(if nested.restored {
-                format!("this turn changed `{path}`, the git directory of a repository in this one: it was put back")
-            } else {
-                format!(
-                    "this turn made a git directory `{path}` in the work tree: it was moved to `.git/{}`, the files beside it stay",
-                    nested.aside
-                )
-            });
-        }
+        told.extend(found.nested.iter().map(|nested| nested_told("this turn", nested)));
         match found.outcome {
             Err(TurnFailure { why, aside }) => {
                 let kept =
@@ -110,6 +104,11 @@ impl GitRepo {
             }
         }
         Ok(told)
+    }
+
+    /// Whether children work behind a wall that mounts: none of them reaches the git directory of the checkout.
+    pub(super) fn is_walled(&self) -> bool {
+        self.turns.as_ref().is_some_and(|turns| turns.make && turns.all_inside)
     }
 
     fn publish(
@@ -139,5 +138,18 @@ impl GitRepo {
             ));
         }
         Ok(told)
+    }
+}
+
+/// What is said of a git directory deeper in the work tree.
+pub(super) fn nested_told(who: &str, nested: &NestedGit) -> String {
+    let NestedGit { path, aside, restored } = nested;
+    let path = term::inline(path);
+    if *restored {
+        format!("{who} changed `{path}`, the git directory of a repository in this one: it was put back")
+    } else {
+        format!(
+            "{who} made a git directory `{path}` in the work tree: it was moved to `.git/{aside}`, the files beside it stay"
+        )
     }
 }

@@ -7,7 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use peers_model::TickNo;
+use peers_git::{PeerRepo, readable_configs};
+use peers_model::{PeerName, TickNo};
 use peers_model::config::{Config, PeerSpec};
 use peers_sandbox::{Access, Backend, IN_IMAGE, Mount, Network, PROGRAM, place_of_program};
 use peers_store::layout;
@@ -18,12 +19,15 @@ use peers_tools::{Ask, CommandPlan, adapter};
 
 use super::launch;
 use super::{Book, Site, gates};
-use crate::env::{Host, Net, Part};
+use crate::cache;
+use crate::env::{CARGO_HOME, Host, Net, PACKAGES, Part};
 use crate::outlets::{self, Outlet};
 use crate::tool_spec::tool_spec;
 
 /// Where temporary files go, below a private home.
 pub(super) const TMP: &str = "tmp";
+/// What is seen of configurations of git, in the scratch directory.
+const CONFIGS: &str = "git-configs";
 /// Variables of ours whose value is a file or a directory that the child reads.
 const LED_TO: [&str; 2] = ["GIT_CONFIG_GLOBAL", super::mode_dir::VARIABLE];
 
@@ -88,6 +92,38 @@ impl Site {
         access.kept.push(peers);
     }
 
+    /// Writes what is seen of the configuration of the git directory where that is not the turn's own: no tokens.
+    ///
+    /// # Errors
+    /// [`FileError`] if it cannot be written.
+    pub(super) fn look_at_git(&self) -> Result<(), FileError> {
+        if !self.spec.wall.backend().has_mounts() {
+            return Ok(());
+        }
+        let configs = PeerRepo::open(&self.spec.repo).map(|repo| readable_configs(&repo)).unwrap_or_default();
+        let dir = self.spec.scratch.create_subdir(CONFIGS)?;
+        let mut seen = Vec::new();
+        for (n, (inside, text)) in configs.into_iter().enumerate() {
+            let name = n.to_string();
+            dir.publish_unsynced(&name, text.as_bytes())?;
+            seen.push(Mount { outside: dir.path().join(name), inside, writable: false });
+        }
+        self.git_seen.replace(seen);
+        Ok(())
+    }
+
+    /// The git directory as it is, but for its configuration.
+    fn show_git(&self, access: &mut Access) {
+        access.read.extend(self.spec.git.iter().cloned());
+        let dot_git = self.spec.repo.join(".git");
+        if self.spec.wall.backend().has_mounts() {
+            access.mounts.push(Mount { outside: dot_git.clone(), inside: dot_git, writable: false });
+            access.mounts.extend(self.git_seen.borrow().iter().cloned());
+        } else {
+            access.kept.push(dot_git);
+        }
+    }
+
     /// A peer behind the wall. `prompt` is a file that it reads.
     ///
     /// # Errors
@@ -128,8 +164,8 @@ impl Site {
             access.write.extend(self.spec.git.iter().cloned());
         } else if access.mounts.is_empty() {
             // Nothing commits outside of a turn.
-            access.read.extend(self.spec.git.iter().cloned());
-            access.kept.push(self.spec.repo.join(".git"));
+            self.look_at_git()?;
+            self.show_git(&mut access);
         }
         let outlet = self.spec.outlets.of(&peer.name);
         let led = outlet.as_ref().and_then(|outlet| outlet.led.as_ref());
@@ -141,6 +177,7 @@ impl Site {
             None => self.state_of(peer),
         };
         access.write.extend(state.iter().map(|(_, at)| at.clone()));
+        self.keep_downloads(&mut spawn, &mut access, &peer.name)?;
         self.keep_peers(&mut access);
         if let Some(peers) = &self.spec.peers {
             let inbox = peers.create_subdir(layout::peers::INBOX)?.create_subdir(peer.name.as_str())?;
@@ -160,6 +197,30 @@ impl Site {
             access.write.push(home.path().to_owned());
         }
         Ok(self.put_up(spawn, &access))
+    }
+
+    /// Packages that a peer fetches are kept in a place of its own, from turn to turn.
+    fn keep_downloads(
+        &self,
+        spawn: &mut Spawn,
+        access: &mut Access,
+        peer: &PeerName,
+    ) -> Result<(), FileError> {
+        let Some(all) = &self.spec.downloads else { return Ok(()) };
+        let own = cache::usable(all, peer.as_str())?;
+        for (variable, below) in PACKAGES {
+            let dir = cache::usable(&own, below)?;
+            if variable == CARGO_HOME {
+                // Where packages come from is for the operator to say.
+                for (name, at) in self.host.cargo_settings() {
+                    dir.remove_tree(name)?;
+                    dir.link(name, &at)?;
+                }
+            }
+            set(&mut spawn.env, variable, dir.path());
+        }
+        access.write.push(own.path().to_owned());
+        Ok(())
     }
 
     /// Where the tool of a peer keeps its state: the name in a home directory, and the place itself.
@@ -198,8 +259,7 @@ impl Site {
         access.read.extend(self.spec.objects.iter().cloned());
         access.write.extend([tree, home].into_iter().chain(more).map(Path::to_owned));
         if tree == self.spec.repo {
-            access.read.extend(self.spec.git.iter().cloned());
-            access.kept.push(tree.join(".git"));
+            self.show_git(&mut access);
             self.keep_peers(&mut access);
         } else if let Some(packages) = &self.spec.packages {
             let to = if role == Role::SetUp { &mut access.write } else { &mut access.read };

@@ -163,7 +163,8 @@ fn write_git_config(site: &Site, job: &GateJob) -> Result<PathBuf, String> {
     trees.extend(job.dir.as_deref());
     trees.extend(job.copy.as_ref().map(|copy| copy.dir.as_path()));
     let scratch = &site.spec.scratch;
-    match scratch.publish_unsynced(name, &env::gate_git_config(&trees)) {
+    let written = scratch.publish_unsynced(name, &env::gate_git_config(&trees));
+    match written.and_then(|()| site.look_at_git()) {
         Ok(()) => Ok(scratch.path().join(name)),
         Err(error) => Err(format!("the git configuration for gates was not written: {error}")),
     }
@@ -525,6 +526,7 @@ pub fn surroundings(
 ) -> Result<(Vars, Home), String> {
     let spec = &site.spec;
     let written = spec.scratch.publish_unsynced(config, &env::gate_git_config(&[&spec.repo, tree]));
+    let written = written.and_then(|()| site.look_at_git());
     written.map_err(|error| format!("its git configuration was not written: {error}"))?;
     let home = Home::fresh(site)?;
     let turn = Turn { run: &spec.run_id, tick, git_config: &spec.scratch.path().join(config) };

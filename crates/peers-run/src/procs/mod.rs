@@ -127,6 +127,8 @@ pub struct SiteSpec {
     pub objects: Vec<PathBuf>,
     /// Where packages are kept that `setup` fetches; absent: where the operator keeps them.
     pub packages: Option<PathBuf>,
+    /// Where packages are kept that agents fetch; absent: nobody fetches any.
+    pub downloads: Option<SafeDir>,
     /// How long a `setup` that failed in a clean checkout waits before it is tried once more; absent = 30 s.
     pub setup_pause: Option<Duration>,
 }
@@ -142,6 +144,8 @@ pub struct Site {
     kept: Kept,
     /// The kept copies that are set up, and with what.
     set_up: RefCell<BTreeMap<PathBuf, setup::SetUp>>,
+    /// What those see in the place of git's configuration who have the git directory of the checkout.
+    git_seen: RefCell<Vec<Mount>>,
     /// What `setup` left in the clean checkout of the gates that run there now.
     for_proof: RefCell<Option<setup::ForProof>>,
 }
@@ -166,6 +170,7 @@ impl Site {
             rules,
             kept,
             set_up: RefCell::default(),
+            git_seen: RefCell::default(),
             for_proof: RefCell::default(),
         }
     }
@@ -198,6 +203,25 @@ impl Site {
     #[must_use]
     pub fn tool_settings(&self) -> Vec<PathBuf> {
         self.host.tool_settings()
+    }
+
+    /// Of these the ones that agents or gates can write.
+    #[must_use]
+    pub fn open_settings(&self) -> Vec<PathBuf> {
+        let mut settings = self.host.tool_settings();
+        if self.is_confined() {
+            let Policy { peers, gates, .. } = &self.spec.chosen;
+            let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            let open = peers.write.iter().chain(&gates.write).chain([&self.spec.repo]);
+            let open: Vec<PathBuf> = open.map(|dir| real(dir)).collect();
+            // What is not there yet lies where its directory does.
+            let place = |path: &Path| path.parent().map(real);
+            settings.retain(|path| {
+                let at = [Some(real(path)), place(path)];
+                at.iter().flatten().any(|at| open.iter().any(|dir| at.starts_with(dir)))
+            });
+        }
+        settings
     }
 
     /// The work tree.

@@ -108,6 +108,7 @@ impl Stage {
             objects: Vec::new(),
             turn: TurnMounts::default(),
             packages: None,
+            downloads: None,
             setup_pause: Some(Duration::ZERO),
         }))
     }

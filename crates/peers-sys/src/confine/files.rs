@@ -45,6 +45,13 @@ fn rules(files: &Files) -> Result<RulesetStatus, RulesetError> {
     Ok(status.ruleset)
 }
 
+/// Keeps this process from the abstract sockets of all that are not its descendants, as far as the kernel can.
+pub(super) fn keep_apart() -> Result<(), io::Error> {
+    let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    let put_on = rules.scope(Scope::AbstractUnixSocket).and_then(Ruleset::create).and_then(|rules| rules.restrict_self());
+    put_on.map(drop).map_err(io::Error::other)
+}
+
 pub(super) fn known_here() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     needed.handle_access(AccessFs::from_all(LEAST)).and_then(Ruleset::create).is_ok()

@@ -21,6 +21,8 @@ pub struct Confine {
     pub files: Option<Files>,
     /// Calls of the kernel that no program of a project needs are refused.
     pub filter: Option<Filter>,
+    /// Abstract sockets of others are not reached, from Linux 6.12 on. Comes with [`Confine::files`] by itself.
+    pub apart: bool,
 }
 
 /// The places that a child sees; no others are there for it.
@@ -45,6 +47,7 @@ const READ: &str = "--read";
 const WRITE: &str = "--write";
 const SEES: &str = "--sees-only";
 const FILTER: &str = "--filter";
+const APART: &str = "--apart";
 
 impl Filter {
     /// Its name in configuration and on command lines.
@@ -71,6 +74,8 @@ impl Confine {
         if let Some(files) = &self.files {
             caps::give_up().map_err(|error| ("capabilities", error))?;
             files::apply(files).map_err(|error| ("landlock", error))?;
+        } else if self.apart {
+            files::keep_apart().map_err(|error| ("landlock", error))?;
         }
         if let Some(kind) = self.filter {
             filter::apply(kind).map_err(|error| ("seccomp", error))?;
@@ -99,6 +104,9 @@ impl Confine {
                 out.extend(paths.iter().flat_map(|path| [option.into(), path.clone().into_os_string()]));
             }
         }
+        if self.apart {
+            out.push(APART.into());
+        }
         if let Some(filter) = self.filter {
             out.extend([FILTER.into(), filter.name().into()]);
         }
@@ -109,6 +117,7 @@ impl Confine {
     pub(crate) fn take(&mut self, option: &str, rest: &mut impl Iterator<Item = OsString>) -> Option<()> {
         match option {
             SEES => drop(self.files.get_or_insert_default()),
+            APART => self.apart = true,
             READ => self.files.as_mut()?.read.push(rest.next()?.into()),
             WRITE => self.files.as_mut()?.write.push(rest.next()?.into()),
             FILTER => self.filter = Some(Filter::named(rest.next()?.to_str()?)?),

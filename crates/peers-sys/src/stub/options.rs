@@ -335,6 +335,7 @@ mod tests {
             confine: Confine {
                 files: Some(Files { read: vec!["/usr".into()], write: vec!["/a b".into(), "/c".into()] }),
                 filter: Some(Filter::Strict),
+                apart: true,
             },
             holds_signals: true,
             search: true,
