@@ -253,3 +253,22 @@ fn a_proxy_that_dies_ends_the_turn_and_counts_for_nobody_and_a_second_time_the_r
     world.script("ann", "turns:\n- - write: {path: ann.txt, text: x}\n  - handoff: Work\n");
     run(&world, port, &["run", "--max-ticks", "1"]).exits(0);
 }
+
+#[test]
+fn what_an_agent_may_download_is_kept_from_turn_to_turn_and_no_gate_reads_it() {
+    let Some(world) = world("bwrap", "  allow: [rust]\n") else { return };
+    let shell = |more: &[&str], script: &str| {
+        let all = [&["sandbox", "shell"], more, &["-c", script]].concat();
+        world.peers(&all)
+    };
+    let made = "mkdir -p \"$CARGO_HOME/registry\" && echo x > \"$CARGO_HOME/registry/mark\" && echo \"at $CARGO_HOME\"";
+    let made = shell(&[], made).exits(0);
+    let at = made.out.lines().find_map(|line| line.strip_prefix("at ")).unwrap().to_owned();
+    shell(
+        &[],
+        &format!("cat {at}/registry/mark && echo x > \"$GOMODCACHE/y\" && echo x > \"$npm_config_cache/y\""),
+    )
+    .exits(0);
+    let gate = shell(&["--gate"], &format!("cat {at}/registry/mark"));
+    assert_ne!(gate.code, Some(0), "{}", gate.out);
+}

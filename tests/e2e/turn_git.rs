@@ -9,7 +9,10 @@ use crate::support::{Ended, World, heard, tests_podman};
 /// A world behind a wall with mounts, in which ann's turn hands over and then runs these commands; absent where this
 /// machine has none.
 fn world(commands: &[&str]) -> Option<World> {
-    let world = World::ready("true");
+    behind(World::ready("true"), commands)
+}
+
+fn behind(world: World, commands: &[&str]) -> Option<World> {
     let wall = if tests_podman() { "podman" } else { "bwrap" };
     if !world.has_wall(wall) {
         return None;
@@ -98,6 +101,33 @@ fn turn_row_3_history_that_is_rewritten_or_goes_elsewhere_does_not_move_the_bran
 }
 
 #[test]
+fn turn_row_4_a_parent_from_another_repository_that_the_turn_names_is_not_brought_in() {
+    let other = World::ready("true");
+    other.git(&["commit", "-q", "--allow-empty", "-m", "Of another project"]);
+    let foreign = other.head();
+    let objects = other.at(".git/objects");
+    let plant = format!(
+        "tree=$(git rev-parse 'HEAD^{{tree}}'); commit=$(printf 'tree %s\\nparent {foreign}\\nauthor a <a@b> 1 +0000\\ncommitter a <a@b> 1 +0000\\n\\nx\\n' \"$tree\" | git hash-object -t commit -w --stdin --literally); \
+         echo {} >> .git/objects/info/alternates; echo \"$commit\" > .git/refs/heads/main",
+        objects.display()
+    );
+    let Some(world) = world(&[&plant]) else { return };
+    let before = world.head();
+    assert_ne!(before, foreign);
+    let done = ticks(&world, "1");
+    done.err_has("the git directory of this turn was not taken in");
+    assert_eq!(world.head(), before, "{}", done.err);
+    for dir in [world.at(".git"), world.store().join("git/control.git")] {
+        let has = std::process::Command::new("git")
+            .arg("--git-dir")
+            .arg(&dir)
+            .args(["cat-file", "-e", &foreign])
+            .status();
+        assert!(!has.unwrap().success(), "{}", dir.display());
+    }
+}
+
+#[test]
 fn turn_row_6_what_the_operator_commits_meanwhile_stays_and_the_turn_is_kept() {
     let Some(world) = world(&[]) else { return };
     let (up, go) = (world.fifo("scripts/up"), world.fifo("scripts/go"));
@@ -135,5 +165,86 @@ fn turn_row_5_a_loop_that_is_killed_in_a_turn_takes_its_commits_in_at_the_next_s
     let done = ticks(&world, "1");
     assert!(world.git(&["log", "--format=%s"]).contains("Work of ann"), "{}", done.err);
     assert_eq!(world.read("ann.txt"), "by ann\n");
+    world.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn turn_row_7_the_checkout_is_packed_and_pruned_meanwhile_and_the_turn_goes_on() {
+    let Some(world) = world(&[]) else { return };
+    world.git(&["branch", "other"]);
+    let (up, go) = (world.fifo("scripts/up"), world.fifo("scripts/go"));
+    let wait = format!("echo up > {}; read x < {}", up.display(), go.display());
+    let script = json!({"turns": [[
+        {"shell": {"run": wait, "expect": 0}},
+        {"shell": {"run": "git log --oneline && git fsck --connectivity-only", "expect": 0}},
+        {"write": {"path": "ann.txt", "text": "by ann\n"}},
+        {"handoff": "Work of ann"}
+    ]]});
+    world.script("ann", &script.to_string());
+    let run = world.spawned(&["run", "--max-ticks", "1"]);
+    heard(&up);
+    // On another branch is a commit that only a reference of the turn still names.
+    world.git(&["branch", "-D", "other"]);
+    world.git(&["reflog", "expire", "--expire=now", "--all"]);
+    world.git(&["repack", "-adq"]);
+    world.git(&["gc", "-q", "--prune=now"]);
+    std::fs::write(&go, "go\n").unwrap();
+    let done = Ended::waited(run).exits(0);
+    assert_eq!(outcomes(&world), ["ann handoff"], "{}", done.err);
+    assert!(world.git(&["log", "--format=%s"]).starts_with("Work of ann\n"));
+    world.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn turn_row_8_what_git_does_besides_commits_works_in_a_turn_and_leaves_nothing_behind() {
+    let commands = "git gc -q && git repack -adq && git describe --always && git submodule update --init && \
+        git worktree add -q wt HEAD && git worktree list && git rebase -q --force-rebase HEAD~1";
+    let Some(world) = world(&[commands]) else { return };
+    let done = ticks(&world, "1");
+    assert_eq!(outcomes(&world), ["ann handoff"], "{}", done.err);
+    done.err_has("this turn made a git directory `wt/.git` in the work tree");
+    assert!(!world.at("wt/.git").exists() && world.at("wt/README.md").is_file());
+    assert_eq!(world.git(&["worktree", "list"]).lines().count(), 1);
+    for left in [".git/worktrees", ".git/gc.log", ".git/rebase-merge", ".git/ORIG_HEAD"] {
+        assert!(!world.at(left).exists(), "{left}");
+    }
+    world.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn what_the_operator_does_in_the_git_directory_during_a_turn_is_nobody_elses_and_stays() {
+    let Some(world) = world(&[]) else { return };
+    let (up, go) = (world.fifo("scripts/up"), world.fifo("scripts/go"));
+    let wait = format!("echo up > {}; read x < {}", up.display(), go.display());
+    let script = json!({"turns": [[
+        {"shell": {"run": wait, "expect": 0}},
+        {"write": {"path": "ann.txt", "text": "by ann\n"}},
+        {"handoff": "Work of ann"}
+    ]]});
+    world.script("ann", &script.to_string());
+    let run = world.spawned(&["run", "--max-ticks", "1"]);
+    heard(&up);
+    world.git(&["config", "pull.rebase", "true"]);
+    world.git(&["tag", "mine"]);
+    world.write(".git/hooks/pre-push", "#!/bin/sh\n");
+    std::fs::write(&go, "go\n").unwrap();
+    let done = Ended::waited(run).exits(0);
+    assert_eq!(outcomes(&world), ["ann handoff"], "{}", done.err);
+    assert_eq!(world.git(&["config", "pull.rebase"]), "true");
+    assert!(world.at(".git/hooks/pre-push").is_file());
+    assert!(!done.err.contains("put back") && !done.err.contains("mine"), "{}", done.err);
+}
+
+#[test]
+fn a_git_directory_that_a_gate_plants_deeper_is_moved_aside_before_the_next_turn() {
+    let plant = "mkdir -p sub && printf 'gitdir: ../.git\\n' > sub/.git && git init -q own && git -C own config filter.x.clean 'touch ran'";
+    let Some(world) = behind(World::ready(plant), &[]) else { return };
+    let done = ticks(&world, "1");
+    for planted in ["sub/.git", "own/.git"] {
+        done.err_has(&format!("a gate made a git directory `{planted}` in the work tree"));
+        assert!(!world.at(planted).exists(), "{planted}");
+    }
+    let next = ticks(&world, "1");
+    assert_eq!(outcomes(&world), ["ann handoff", "ben handoff"], "{}", next.err);
     world.git(&["fsck", "--strict"]);
 }

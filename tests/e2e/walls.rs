@@ -166,7 +166,8 @@ impl Ground {
         let at = port.local_addr().unwrap().port();
         let tag = format!("peers-{}-{at}", std::process::id());
         let name = SocketAddr::from_abstract_name(&tag).unwrap();
-        let sockets = [UnixListener::bind(out.join("sock")), UnixListener::bind_addr(&name)].map(Result::unwrap);
+        let sockets =
+            [UnixListener::bind(out.join("sock")), UnixListener::bind_addr(&name)].map(Result::unwrap);
         let shared = Path::new("/dev/shm").join(&tag);
         std::fs::write(&shared, "secret\n").unwrap();
         world.git(&["config", "http.https://git.example/.extraHeader", "Authorization: s3cret"]);

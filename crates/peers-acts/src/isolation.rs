@@ -26,6 +26,13 @@ struct Attempt {
     held_from: u8,
 }
 
+impl Attempt {
+    /// Whether it is for the operator to allow it, by `gates.net: host`.
+    fn reaches(&self) -> bool {
+        ["reach an address", "look a name up"].contains(&self.what)
+    }
+}
+
 const fn peer(what: &'static str, script: &'static str, held_from: u8) -> Attempt {
     Attempt { gate: false, what, script, held_from }
 }
@@ -34,10 +41,14 @@ const fn gate(what: &'static str, script: &'static str, held_from: u8) -> Attemp
     Attempt { gate: true, what, script, held_from }
 }
 
+/// How a script ends that failed, and one that lacked its tool: any other end says nothing.
+const HELD: i32 = 9;
+const LACKS: i32 = 10;
+
 /// None of them leaves anything where it succeeds.
 const ATTEMPTS: [Attempt; 10] = [
     peer("read the trusted store", "cat \"$STORE\"", 1),
-    peer("write `/usr`", "test -w /usr", 1),
+    peer("write `/usr`", "mkdir /usr/.peers-trial && rmdir /usr/.peers-trial", 1),
     peer("read the environment of peers", "cat \"/proc/$OUTSIDE/environ\"", 1),
     peer("see processes outside", "test -d \"/proc/$OUTSIDE\"", 2),
     peer("write `.git/config`", "test -w .git/config", 2),
@@ -68,10 +79,14 @@ pub fn examine(place: &Place, env: &Env, loaded: &Loaded) -> Result<Vec<Check>, 
             Some(peer) if !attempt.gate => Who::Peer(peer),
             Some(_) | None => Who::Gate,
         };
-        let script = format!("{vars}{}", attempt.script);
+        let script = attempt.script;
+        let tool = script.split(' ').next().unwrap_or("true");
+        let script = format!(
+            "{vars}command -v {tool} >/dev/null || exit {LACKS}\nif {script}; then exit 0; else exit {HELD}; fi"
+        );
         let inside = Inside::new(place, env, loaded, (who, AskedWall::default()), Some(&script))?;
         let backend = inside.backend();
-        if attempt.held_from > 2 && !inside.limits() {
+        if attempt.held_from > 2 && !inside.limits() || attempt.reaches() && inside.gates_reach() {
             continue;
         }
         checks.push(judged(attempt, backend, inside.try_out(LIMIT).map_err(|error| error.to_string())));
@@ -101,7 +116,18 @@ fn judged(attempt: &Attempt, backend: Backend, tried: Result<Option<RawExit>, St
             format!("{who} behind {backend} can {what}"),
             "`peers sandbox explain` shows what the sandbox is told",
         ),
-        Ok(_) => Check::ok("isolation", shown),
+        Ok(Some(RawExit::Code(HELD)) | None) => Check::ok("isolation", shown),
+        Ok(Some(RawExit::Code(LACKS))) => Check::warning(
+            "isolation",
+            format!("it could not be tried whether {who} can {what}: a tool is missing"),
+            "install bash and getent",
+        ),
+        Ok(Some(ended)) => Check::error(
+            "isolation",
+            peers_model::exit::ENVIRONMENT,
+            format!("it could not be tried whether {who} can {what}: the shell ended with {ended:?}"),
+            "`peers sandbox shell` starts one there",
+        ),
     }
 }
 
@@ -117,7 +143,9 @@ mod tests {
         let through = || Ok(Some(RawExit::Code(0)));
         assert_eq!(level(Backend::Bwrap, through()), Level::Error);
         assert_eq!(level(Backend::Landlock, through()), Level::Warning);
-        assert_eq!(level(Backend::Landlock, Ok(Some(RawExit::Code(1)))), Level::Ok);
+        assert_eq!(level(Backend::Landlock, Ok(Some(RawExit::Code(HELD)))), Level::Ok);
+        assert_eq!(level(Backend::Landlock, Ok(Some(RawExit::Code(LACKS)))), Level::Warning);
+        assert_eq!(level(Backend::Landlock, Ok(Some(RawExit::Code(126)))), Level::Error, "no shell ran");
         assert_eq!(level(Backend::Podman, Ok(None)), Level::Ok, "it was ended at its limit");
         assert_eq!(level(Backend::Podman, Err("no".to_owned())), Level::Error);
     }

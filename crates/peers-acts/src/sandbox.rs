@@ -8,7 +8,7 @@ use peers_model::request::AskedWall;
 use peers_model::{Backend, exit};
 use peers_place::Place;
 use peers_run::boot::{BootError, Finding, Loaded, walls};
-use peers_run::env::Policy;
+use peers_run::env::{Net, Policy};
 use peers_run::outlets;
 use peers_run::procs::{Role, Site, SiteSpec, as_gate, as_peer};
 use peers_sandbox::{ExecError, run_watched};
@@ -34,6 +34,7 @@ pub enum Who<'a> {
 pub struct Inside {
     backend: Backend,
     limits: bool,
+    gates_reach: bool,
     spawn: Spawn,
     notes: Vec<String>,
     _outlets: std::rc::Rc<Site>,
@@ -89,6 +90,7 @@ impl Inside {
             notes = more.into_iter().filter_map(|notice| notice.text().map(str::to_owned)).collect();
         }
         let limits = spec.wall.has_limits();
+        let gates_reach = spec.chosen.gates.net == Some(Net::Host);
         let site = std::rc::Rc::new(Site::new(spec));
         let mut argv = vec!["/bin/sh".to_owned()];
         argv.extend(command.iter().flat_map(|command| ["-c".to_owned(), (*command).to_owned()]));
@@ -98,7 +100,7 @@ impl Inside {
             Who::Gate => as_gate(&site, &loaded.config, &argv, Role::Gate).map_err(plain)?,
             Who::SetUp => as_gate(&site, &loaded.config, &argv, Role::SetUp).map_err(plain)?,
         };
-        Ok(Self { backend, limits, spawn, notes, _outlets: site, _scratch: scratch })
+        Ok(Self { backend, limits, gates_reach, spawn, notes, _outlets: site, _scratch: scratch })
     }
 
     /// What is worth knowing of its ways out.
@@ -117,6 +119,12 @@ impl Inside {
     #[must_use]
     pub fn limits(&self) -> bool {
         self.limits
+    }
+
+    /// Whether the operator gives gates the network of this machine.
+    #[must_use]
+    pub fn gates_reach(&self) -> bool {
+        self.gates_reach
     }
 
     /// Runs it without streams of ours to its end, or up to a limit.

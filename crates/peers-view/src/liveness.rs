@@ -1,5 +1,7 @@
 //! Whether a loop runs, and if not, why. The run lock is the truth, never a process id.
 
+use std::collections::BTreeMap;
+
 use peers_core::state::State;
 use peers_model::outcome::StopReason;
 use peers_model::{Backend, CommitId, PeerName, RunId, TickNo, Timestamp, exit};
@@ -252,6 +254,9 @@ pub enum Confinement {
         backend: String,
         /// How strong it is, from 1.
         tier: u8,
+        /// How each peer comes to its model, as [`RunRecord::credentials`].
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        credentials: BTreeMap<PeerName, String>,
     },
 }
 
@@ -262,7 +267,11 @@ impl Confinement {
         match record {
             None => Self::Unknown,
             Some(record) if record.tier == 0 => Self::Unconfined,
-            Some(record) => Self::Confined { backend: record.sandbox.clone(), tier: record.tier },
+            Some(record) => Self::Confined {
+                backend: record.sandbox.clone(),
+                tier: record.tier,
+                credentials: record.credentials.clone(),
+            },
         }
     }
 
@@ -271,7 +280,16 @@ impl Confinement {
         match self {
             Self::Unknown => "not known before the first run".to_owned(),
             Self::Unconfined => "unconfined: peers run without a sandbox".to_owned(),
-            Self::Confined { backend, tier } => format!("{backend} (tier {tier})"),
+            Self::Confined { backend, tier, credentials } => {
+                let who = |how: &str, said: &str| {
+                    let all = credentials.iter().filter(|(_, is)| *is == how);
+                    let who: Vec<&str> = all.map(|(peer, _)| peer.as_str()).collect();
+                    (!who.is_empty()).then(|| format!("{said}: {}", who.join(", ")))
+                };
+                let logins = [who("proxy", "without a login"), who("mounted", "with its tool's login")];
+                let first = format!("{backend} (tier {tier})");
+                std::iter::once(first).chain(logins.into_iter().flatten()).collect::<Vec<_>>().join("; ")
+            }
         }
     }
 }
@@ -281,10 +299,10 @@ impl Confinement {
 pub fn wall_words(backend: &str) -> String {
     match Backend::named(backend) {
         Some(Backend::Bwrap) => {
-            "sandbox bwrap: agents and gates see this repository, their own state and the programs of this machine; gates have no network".to_owned()
+            "sandbox bwrap: agents and gates see this repository, their own state and the programs of this machine".to_owned()
         }
         Some(Backend::Podman) => {
-            "sandbox podman: agents and gates see this repository, their own state and the programs of an image; gates have no network".to_owned()
+            "sandbox podman: agents and gates see this repository, their own state and the programs of an image".to_owned()
         }
         Some(Backend::Landlock) => {
             "sandbox landlock: agents and gates write this repository and their own state alone; `.git`, `.peers/` and the network are open to them".to_owned()

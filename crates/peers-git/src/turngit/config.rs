@@ -11,6 +11,7 @@ use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 
 use crate::error::GitError;
 use crate::facts::Identity;
+use crate::files;
 use crate::repo::PeerRepo;
 
 /// Settings in `core` that say how files are stored and shown.
@@ -75,9 +76,8 @@ pub fn readable_configs(checkout: &PeerRepo) -> Vec<(PathBuf, String)> {
     if checkout.git_dir() != checkout.common_dir() {
         dirs.push(checkout.git_dir().to_owned());
     }
-    for n in 0..dirs.len() {
-        let modules = dirs.get(n).map(|dir| dir.join("modules"));
-        modules.into_iter().for_each(|modules| git_dirs(&modules, DEPTH, &mut dirs));
+    for dir in dirs.clone() {
+        git_dirs(&dir.join("modules"), DEPTH, &mut dirs);
     }
     let files = dirs.iter().flat_map(|dir| ["config", "config.worktree"].map(|name| dir.join(name)));
     files

@@ -40,7 +40,7 @@ use crate::cache;
 use crate::clock::SysClock;
 use crate::drive;
 use crate::engine::Engine;
-use crate::env::Policy;
+use crate::env::{Net, Policy};
 use crate::gitrepo::{self, GitRepo, GitRepoParts, Turns, open_control, substrate};
 use crate::guard::{FsGuard, ToolHomes};
 use crate::inputs::Signals;
@@ -397,6 +397,8 @@ impl Ground {
         let mut primers = FsDisk::new(store_dir.try_clone()?, Some(peers_dir.try_clone()?));
         // What a turn that was cut short committed is not known yet.
         let is_known = control.facts().has(&making.head);
+        let gates_reach = (wall.has_own_network() && chosen.gates.net == Some(Net::Host))
+            .then(|| Notice::Note("gates have the network of this machine (`gates.net: host`)".to_owned()));
         let (outlets, hints) = outlets::start(outlets::Start {
             env,
             policy: &chosen,
@@ -427,13 +429,13 @@ impl Ground {
             // Behind a wall other processes are not seen, and so not their files.
             bin: walls::bin(wall, running, bin),
             operator: env.clone(),
+            downloads: downloads(&behind, &chosen, &checkouts)?,
             chosen,
             subreaper,
             verdicts,
             git: outside_of(place.work_dir(), &repo),
             objects: vec![control.objects_dir(), repo.common_dir().join("objects")],
             packages: packages(&behind, &loaded.config, &checkouts)?,
-            downloads: downloads(&behind, &chosen, &checkouts)?,
             turn: Rc::clone(&mounts),
             wall: behind,
             outlets: Rc::new(outlets),
@@ -485,7 +487,7 @@ impl Ground {
             .chain(untagged);
         let warnings = warnings.chain(gates).chain(submodules);
         let warnings = warnings.chain(mended.iter().cloned()).map(Notice::Warning);
-        for notice in warnings.chain(hints) {
+        for notice in warnings.chain(hints).chain(gates_reach) {
             observer.notice(&notice, store.state(), SysClock.now());
         }
         let mut guard = FsGuard::new(peers_dir.try_clone()?, store_dir.try_clone()?)

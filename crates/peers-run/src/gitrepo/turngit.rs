@@ -3,7 +3,9 @@
 //! What a turn committed is published in the checkout before anything is asked of it: from there on it stands as
 //! where a turn works in the checkout itself.
 
-use peers_git::{Accepted, HarvestSpec, Identity, NestedGit, TurnFailure, TurnGit, TurnSpec, operator_config_files};
+use peers_git::{
+    Accepted, HarvestSpec, Identity, NestedGit, TurnFailure, TurnGit, TurnSpec, operator_config_files,
+};
 use peers_model::{PeerName, TickNo};
 use peers_sandbox::Mount;
 use peers_sys::SafeDir;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use peers_git::{PeerRepo, readable_configs};
-use peers_model::{PeerName, TickNo};
 use peers_model::config::{Config, PeerSpec};
+use peers_model::{PeerName, TickNo};
 use peers_sandbox::{Access, Backend, IN_IMAGE, Mount, Network, PROGRAM, place_of_program};
 use peers_store::layout;
 use peers_sys::error::chain;

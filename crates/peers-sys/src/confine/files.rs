@@ -3,7 +3,7 @@
 use std::io;
 
 use landlock::{
-    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
+    ABI, Access as _, AccessFs, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, RulesetCreated,
     RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
@@ -48,7 +48,10 @@ fn rules(files: &Files) -> Result<RulesetStatus, RulesetError> {
 /// Keeps this process from the abstract sockets of all that are not its descendants, as far as the kernel can.
 pub(super) fn keep_apart() -> Result<(), io::Error> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
-    let put_on = rules.scope(Scope::AbstractUnixSocket).and_then(Ruleset::create).and_then(|rules| rules.restrict_self());
+    let put_on = rules
+        .scope(Scope::AbstractUnixSocket)
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
     put_on.map(drop).map_err(io::Error::other)
 }
 

@@ -294,7 +294,10 @@ fn the_json_has_a_schema_and_says_unconfined() {
     assert_eq!(json["unconfined"], true);
     world.amend(|record| (record.sandbox, record.tier) = ("bwrap".into(), 2));
     assert_eq!(world.json()["unconfined"], false);
-    assert_eq!(world.view().confinement, Confinement::Confined { backend: "bwrap".into(), tier: 2 });
+    assert_eq!(
+        world.view().confinement,
+        Confinement::Confined { backend: "bwrap".into(), tier: 2, credentials: BTreeMap::default() }
+    );
     assert_eq!(json["liveness"]["value"]["kind"], "running");
     assert_eq!(json["loop"]["source"], "fresh");
     assert_eq!(json["loop"]["value"]["gates"][0]["id"], "tests-pass");
