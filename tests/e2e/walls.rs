@@ -363,3 +363,24 @@ fn the_demonstration_completes_behind_each_wall_and_says_which_it_is() {
         done.out_has("Stopped: complete");
     }
 }
+
+#[test]
+fn a_project_may_ask_for_a_better_wall_and_a_closed_network() {
+    let world = World::ready("true");
+    std::fs::write(world.path("home/config/peers/sandbox.yaml"), "require: 0\npeers: {net: host}\n").unwrap();
+    let config = world.config("");
+    world.write(".peers/config.yaml", &format!("{config}sandbox: {{require: 2}}\n"));
+    world.accept(&[]);
+    let refused = world.peers(&["run", "--sandbox", "landlock"]).exits(6);
+    refused.err_has("`--sandbox landlock` is of tier 1, and tier 2 is required").err_has("`sandbox.require`");
+    if !world.has_wall("bwrap") {
+        return;
+    }
+    world.write(".peers/config.yaml", &format!("{config}sandbox: {{net: none}}\n"));
+    world.accept(&[]);
+    let interfaces = "test \"$(grep -c : /proc/net/dev)\" = 1";
+    for who in [&["--gate"][..], &[]] {
+        let args = [&["sandbox", "shell", "--sandbox", "bwrap"], who, &["-c", interfaces]].concat();
+        world.peers(&args).exits(0);
+    }
+}

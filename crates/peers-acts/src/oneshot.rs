@@ -283,6 +283,7 @@ impl Bench {
             return Err(changed.into());
         }
         let chosen = Policy::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let chosen = chosen.narrowed(&loaded.config.sandbox);
         let book = Book::new(loaded.config.clone(), &loaded.goals)
             .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?;
         // Without a store nothing was accepted that has files.

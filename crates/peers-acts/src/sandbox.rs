@@ -70,6 +70,7 @@ impl Inside {
         command: Option<&str>,
     ) -> Result<Self, BootError> {
         let policy = Policy::load(env).map_err(|e| Finding::plain(exit::INVALID, chain(&e)))?;
+        let policy = policy.narrowed(&loaded.config.sandbox);
         let scratch = Scratch::new(place)?;
         let peers = place.open_peers()?;
         let mut spec = SiteSpec { peers, ..scratch.site(place, env, (policy, asked), &loaded.config)? };

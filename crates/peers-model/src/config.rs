@@ -57,6 +57,7 @@ pub(crate) const VARIABLES: Shape = Shape::List {
     least: 0,
     most: usize::MAX,
 };
+const TIER: Shape = Shape::Whole { least: 0, most: 3 };
 const PRICES: Shape = Shape::Named { name: Text { most: 200, ..FILLED }, of: &Price::SHAPE };
 
 keys! {
@@ -104,13 +105,14 @@ keys! {
         hooks: Hooks = Hooks::default(),
         /// What is kept for looking at.
         observability: Observability = Observability::default(),
+        /// What the project asks for beyond the operator's own sandbox.yaml; it loosens nothing.
+        sandbox: Narrower = Narrower::default(),
     }
     gone {
         "graphify_mcp" => "this version has no `graphify_mcp` yet: remove it",
         "egress_allow" => "hosts are listed in your own ~/.config/peers/sandbox.yaml, under `peers.allow`: remove `egress_allow`",
         "research" => "this version has no research workflow yet: remove `research`",
         "notify" => "this version has no `notify` yet: act on the exit code of `peers run`",
-        "sandbox" => "what confines agents and gates stands in your own ~/.config/peers/sandbox.yaml: remove `sandbox`",
         "dirty" => "this version has no `dirty` yet: uncommitted changes are kept and told",
     }
     either ["peers", "tools"]
@@ -428,6 +430,27 @@ keys! {
     pub struct Observability: Default {
         /// Write the agents' output to `.peers/log/peers/` while they work.
         tee_stream: bool = true,
+    }
+}
+
+keys! {
+    /// What the project asks for beyond the operator's own `sandbox.yaml`.
+    #[derive(PartialEq, Eq)]
+    pub struct Narrower: Default {
+        /// The least tier of a sandbox: 1 landlock, 2 bwrap, 3 podman.
+        require: u8 as TIER = 0,
+        /// What agents reach at most; absent: what the operator says.
+        net: Option<NarrowNet> = None,
+    }
+}
+
+words! {
+    /// What agents reach at most.
+    pub enum NarrowNet {
+        /// their models and hosts that the operator lists; and gates have no network
+        Proxy = "proxy",
+        /// nothing, and gates and `setup` have no network
+        None = "none",
     }
 }
 

@@ -296,7 +296,7 @@ fn ask_peers(
     (ask, report): (Ask, &mut Report),
 ) -> Result<(), BootError> {
     let chosen = match Policy::load(env) {
-        Ok(chosen) => chosen,
+        Ok(chosen) => chosen.narrowed(&loaded.config.sandbox),
         Err(error) => {
             let fix = "correct it: docs/formats/sandbox.md has its form";
             report.checks.push(Check::error("policy", exit::INVALID, chain(&error), fix));

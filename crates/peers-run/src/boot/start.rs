@@ -168,6 +168,7 @@ pub fn run(
     else {
         return Err(BootError { findings });
     };
+    let chosen = chosen.narrowed(&loaded.config.sandbox);
     let book = Book::new(loaded.config.clone(), &loaded.goals)
         .map_err(|e| Finding::plain(exit::INVALID, format!("goals error: {}", chain(&e))))?
         .with_modes(mode_files(&mut disk, loaded.modes())?);

@@ -73,7 +73,7 @@ pub fn find(
 ) -> Result<Found, Finding> {
     let backend = asked.backend.or(policy.backend);
     let given_up = asked.backend == Some(Backend::None) && (asked.i_know || usual == 0);
-    let least = policy.require.unwrap_or(usual).max(asked.require.unwrap_or(0));
+    let least = policy.require.unwrap_or(usual).max(asked.require.unwrap_or(0)).max(policy.least);
     let least = if given_up { asked.require.unwrap_or(0) } else { least };
     if let Some(named) = backend.filter(|named| named.tier() < least) {
         return Err(too_low(named, least, asked));
@@ -125,7 +125,7 @@ fn too_low(named: Backend, least: u8, asked: AskedWall) -> Finding {
     Finding::new(
         exit::ENVIRONMENT,
         message,
-        "name a better one, or lower `require` in your sandbox.yaml or `--require`",
+        "name a better one, or lower `require` in your sandbox.yaml, `--require`, or `sandbox.require` of the project",
     )
 }
 

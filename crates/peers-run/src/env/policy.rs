@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use peers_model::config::{NarrowNet, Narrower};
 use peers_model::{Backend, limits};
 use peers_sys::env::Env;
 use peers_sys::yaml::{self, YamlError};
@@ -23,6 +24,8 @@ pub struct Policy {
     pub backend: Option<Backend>,
     /// The least tier; absent: what the command usually asks for.
     pub require: Option<u8>,
+    /// The least tier that the project asks for.
+    pub least: u8,
     /// New namespaces are refused as well.
     pub strict: bool,
     /// The image of containers; absent: the usual one.
@@ -263,7 +266,23 @@ impl Policy {
             Part { env, read, write, net, allow, local_ports }
         };
         let (peers, gates) = (part(peers, allow), part(gates, Vec::new()));
-        Ok(Self { backend, require, strict: seccomp == Seccomp::Strict, image, peers, gates })
+        Ok(Self { backend, require, least: 0, strict: seccomp == Seccomp::Strict, image, peers, gates })
+    }
+
+    /// With what the project asks for in its own configuration, which loosens nothing.
+    #[must_use]
+    pub fn narrowed(mut self, by: &Narrower) -> Self {
+        self.least = by.require;
+        let Some(net) = by.net else { return self };
+        self.peers.net = match (self.peers.net, net) {
+            (Some(Net::None), _) | (_, NarrowNet::None) => Some(Net::None),
+            (None | Some(Net::Proxy | Net::Host), NarrowNet::Proxy) => Some(Net::Proxy),
+        };
+        self.gates.net = match net {
+            NarrowNet::None => Some(Net::None),
+            NarrowNet::Proxy => self.gates.net.filter(|net| *net != Net::Host),
+        };
+        self
     }
 
     /// Why no gate gets the variable `name`, which `goals.env` asks for; `None` where gates get it.
@@ -320,6 +339,24 @@ fn is_credential(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_project_narrows_what_the_operator_allows_and_loosens_nothing() {
+        let policy = |peers, gates| Policy {
+            peers: Part { net: peers, ..Part::default() },
+            gates: Part { net: gates, ..Part::default() },
+            ..Policy::default()
+        };
+        let nets = |policy: Policy| (policy.peers.net, policy.gates.net);
+        let to = |net| Narrower { net: Some(net), require: 2 };
+        let open = policy(Some(Net::Host), Some(Net::Host));
+        assert_eq!(open.clone().narrowed(&to(NarrowNet::Proxy)).least, 2);
+        assert_eq!(nets(open.clone().narrowed(&Narrower::default())), (Some(Net::Host), Some(Net::Host)));
+        assert_eq!(nets(open.clone().narrowed(&to(NarrowNet::Proxy))), (Some(Net::Proxy), None));
+        assert_eq!(nets(open.narrowed(&to(NarrowNet::None))), (Some(Net::None), Some(Net::None)));
+        let closed = policy(Some(Net::None), Some(Net::None));
+        assert_eq!(nets(closed.narrowed(&to(NarrowNet::Proxy))), (Some(Net::None), Some(Net::None)));
+    }
 
     #[test]
     fn the_operators_file_takes_names_and_nothing_else() {

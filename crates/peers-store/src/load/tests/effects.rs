@@ -26,6 +26,7 @@ const ASKS: &str = "crates/peers-acp/tests/bridge.rs";
 const LOAD: &str = "crates/peers-store/src/load/tests.rs";
 const REVIEWS: &str = "crates/peers-core/src/reviews/tests.rs";
 const KEYS: &str = "crates/peers-run/tests/procs/keys.rs";
+const WALLS: &str = "tests/e2e/walls.rs";
 const GATE_KEYS: &str = "crates/peers-run/tests/real_loop/gate_keys.rs";
 const STATUS: &str = "crates/peers-view/src/tests/status.rs";
 const HOOKS: &str = "crates/peers-run/tests/real_loop/hooks.rs";
@@ -181,6 +182,11 @@ const CONFIG: &[(&str, &str, &str)] = &[
         PEERS,
         "a_silent_peer_leaves_no_log_and_no_copy_is_made_where_none_is_wanted",
         "observability observability.tee_stream",
+    ),
+    (
+        WALLS,
+        "a_project_may_ask_for_a_better_wall_and_a_closed_network",
+        "sandbox sandbox.require sandbox.net",
     ),
     (GATE_KEYS, "with_strict_tree_a_gate_that_changes_the_work_tree_is_red_and_named", "goals.strict_tree"),
     (GATE_KEYS, "row_69_setup_makes_what_a_clean_checkout_lacks", "setup setup.commands"),
