@@ -106,10 +106,9 @@ fn root(env: &Env) -> Finding {
     if env.text("IS_SANDBOX") == Some("1") {
         return Finding::ok("user", "this is root, and IS_SANDBOX=1 lets claude work as root");
     }
-    Finding::warning(
+    Finding::ok(
         "user",
-        "this is root: claude refuses to skip its permission questions then, and every turn fails at once",
-        "run as another user, or, where this machine is a sandbox, `export IS_SANDBOX=1` first",
+        "this is root: claude works in a sandbox alone then, which runs have unless you say otherwise",
     )
 }
 

@@ -84,7 +84,7 @@ pub(super) async fn look(
     found.push(login(&about, env, peer));
     found.push(prompt(&about, peer));
     found.extend(output(&about, config, peer));
-    found.extend(root(&about, env, peer));
+    found.extend(root(&about, env, (peer, site.is_confined())));
     if start == Start::Accepted {
         found.push(arguments(site, peer, &about, &program, ours).await);
     }
@@ -274,7 +274,7 @@ fn unknown(about: &str, what: &str, remedy: Option<String>) -> Check {
 }
 
 /// Claude Code refuses to work unattended as root.
-fn root(about: &str, env: &Env, peer: &PeerSpec) -> Option<Check> {
+fn root(about: &str, env: &Env, (peer, is_confined): (&PeerSpec, bool)) -> Option<Check> {
     let unattended = |arg: &String| arg == "--dangerously-skip-permissions";
     let refuses = tool_spec(peer).kind == ToolKind::Claude && peer.argv.iter().any(unattended);
     if !refuses || !env::is_root() {
@@ -282,6 +282,8 @@ fn root(about: &str, env: &Env, peer: &PeerSpec) -> Option<Check> {
     }
     Some(if env.text("IS_SANDBOX").is_some_and(|value| value == "1") {
         Check::ok(about, "this is root, and IS_SANDBOX=1 lets claude work as root")
+    } else if is_confined {
+        Check::ok(about, "this is root, and in a sandbox claude works as root")
     } else {
         Check::error(
             about,

@@ -53,7 +53,8 @@ pub struct Ground<'a> {
 
 impl Site {
     /// Whether there is a wall.
-    pub(super) fn is_confined(&self) -> bool {
+    #[must_use]
+    pub fn is_confined(&self) -> bool {
         self.spec.wall.backend() != Backend::None
     }
 
