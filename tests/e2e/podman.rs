@@ -23,6 +23,17 @@ fn world() -> Option<World> {
     Some(world)
 }
 
+/// A world whose loop is put into a container. Behind the wall in there agents have what they have elsewhere.
+fn whole() -> Option<World> {
+    let world = world()?;
+    let dir = crate::support::program().parent().unwrap().to_owned();
+    let policy =
+        format!("backend: podman\npeers: {{write: [{:?}], read: [{dir:?}]}}\n", world.path("scripts"));
+    std::fs::write(world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
+    world.ctl(&["add", "."]).exits(0);
+    Some(world)
+}
+
 fn podman(world: &World, args: &[&str]) -> String {
     Ended::of(&world.command("podman").args(args).output().unwrap()).exits(0).out
 }
@@ -252,4 +263,99 @@ fn a_loop_in_the_background_works_in_containers_and_stops() {
     world.peers(&["info"]).out_has("podman (tier 3)");
     world.ctl(&["prune", "--containers"]).exits(0);
     assert!(containers(&world, Some(&run_id(&world))).is_empty());
+}
+
+#[test]
+fn a_whole_loop_in_a_container_works_behind_a_wall_in_there_and_leaves_nothing() {
+    use std::os::unix::fs::MetadataExt as _;
+    let Some(world) = whole() else { return };
+    // What an agent finds of the operator's, and of the loop.
+    let look = "cd ../scripts; { ls -A ../home ../home/config/peers; cat /proc/[0-9]*/environ; echo end; } > look 2>&1";
+    let turn =
+        json!([{"shell": {"run": look}}, {"write": {"path": "ann.txt", "text": "x"}}, {"handoff": "Work"}]);
+    world.script("ann", &json!({"turns": [turn]}).to_string());
+    let said = world.ctl(&["start", "repo", "--whole-loop", "--max-ticks", "2", "--wait"]);
+    said.out_has("in a container").out_lacks("unconfined");
+    assert_eq!(world.records("run-started").len(), 1, "{said:?}\n{}", log(&world));
+    let look = std::fs::read_to_string(world.path("scripts/look")).unwrap();
+    assert!(look.ends_with("end\n") && !look.contains("PEERS_KEEPER"), "{look}");
+    assert!(!look.contains("sandbox.yaml") && !look.contains("state"), "{look}");
+    assert_eq!(world.git(&["log", "-2", "--format=%an"]), "ben\nann", "{}", log(&world));
+    assert_eq!(world.git(&["status", "--short"]), "");
+    let own = world.at("README.md").metadata().unwrap().uid();
+    assert_eq!(world.at("ann.txt").metadata().unwrap().uid(), own);
+    // Root without capabilities makes no namespaces for bubblewrap.
+    world.peers(&["info"]).out_has(if own == 0 { "landlock (tier 1)" } else { "bwrap (tier 2)" });
+    assert!(containers(&world, Some(&run_id(&world))).is_empty());
+}
+
+fn log(world: &World) -> String {
+    std::fs::read_to_string(world.path("home/config/peers-ctl/logs/repo.log")).unwrap_or_default()
+}
+
+/// Starts it so, with a turn that lasts.
+fn begun(world: &World) -> BufReader<std::fs::File> {
+    let held = turn(world, "sleep 600");
+    world.ctl(&["start", "repo", "--whole-loop"]).exits(0);
+    reader(&held)
+}
+
+#[test]
+fn a_whole_loop_is_seen_and_stopped_as_any_other() {
+    let Some(world) = whole() else { return };
+    let mut held = begun(&world);
+    let pid = keeper(&world).to_string();
+    world.peers(&["status"]).out_has(&format!("process {pid}"));
+    world.ctl(&["list"]).out_has("running").out_has(&pid);
+    world.ctl(&["start", "repo", "--whole-loop"]).exits(4).err_has("already running");
+    world.ctl(&["start", "repo"]).exits(4);
+    world.ctl(&["stop", "repo"]).exits(0).out_has("interrupted");
+    assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
+    all_end(&world, &run_id(&world));
+    world.ctl(&["list"]).out_has("stopped");
+    // The options of the last start.
+    world.script("ann", "turns: [[]]\n");
+    world.ctl(&["restart", "repo"]).exits(0).out_has("in a container");
+    world.ctl(&["stop", "repo", "--after-tick"]);
+    world.ctl(&["wait", "repo"]);
+    assert!(!log(&world).contains("SIGKILL"), "{}", log(&world));
+}
+
+/// The process that keeps the only container.
+fn keeper(world: &World) -> u32 {
+    let container = containers(world, Some(&run_id(world))).remove(0);
+    let label = "{{index .Config.Labels \"io.peers.keeper\"}}";
+    let keeper = podman(world, &["inspect", "--format", label, &container]);
+    keeper.split('.').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn whoever_kills_the_keeper_of_a_whole_loop_ends_all_of_it_and_the_next_start_goes_on() {
+    let Some(world) = whole() else { return };
+    let mut held = begun(&world);
+    let id = run_id(&world);
+    let pid = keeper(&world).to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
+    world.ctl(&["list"]).out_has("crashed");
+    world.ctl(&["prune", "--containers"]).exits(0);
+    all_end(&world, &id);
+    world.script("ann", "turns: [[]]\n");
+    world.ctl(&["start", "repo", "--whole-loop", "--max-ticks", "1", "--wait"]);
+    assert_eq!(world.records("run-started").len(), 2, "{}", log(&world));
+}
+
+#[test]
+fn a_whole_loop_that_cannot_be_is_refused_before_anything_is_changed() {
+    let Some(world) = whole() else { return };
+    let start = |more: &[&str]| world.ctl(&[&["start", "repo", "--whole-loop"], more].concat());
+    start(&["--sandbox", "podman"]).exits(2).err_has("there is no podman");
+    start(&["--worktree=../there"]).exits(2).err_has("does not have the DIR");
+    start(&["--sandbox", "none"]).exits(6).err_has("--i-know");
+    start(&["--require", "3"]).exits(6);
+    start(&["--dry-run"]).exits(0).out_has("--read-only").out_has("__inside");
+    let policy = "image: localhost/none-such:1\n";
+    std::fs::write(world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
+    start(&[]).exits(6).err_has("`localhost/none-such:1` is not here").err_has("`make image`");
+    assert!(world.records("run-started").is_empty());
 }

@@ -13,14 +13,17 @@
 # Needs bash, git, cargo, node with npm, python3 (3.9 or newer, with pip and venv), and for the
 # namespace `unshare`. Downloads about 1.1 GB once: the agents from npm, the project from PyPI. All
 # of it stays in $PEERS_REAL_CACHE (default ~/.cache/peers-test-real), with the last few runs.
-# $PEERS_REAL_BIN names a program `peers` to take in place of a build, $PEERS_REAL_SANDBOX the sandbox (bwrap, landlock,
-# none) in place of the best that holds. $PEERS_REAL_LOGIN says where the logins are in the loop: `proxy` (without it), as
-# keys that the auth proxy serves, or `mounted`, in the agents' own settings, which no proxy can serve.
+# $PEERS_REAL_BIN names a program `peers` to take in place of a build, $PEERS_REAL_SANDBOX the sandbox (podman, bwrap,
+# landlock, none) in place of the best that holds. For podman an image with both agents is built, on $PEERS_REAL_BASE
+# where that names a Debian, else on the one of the Containerfile. $PEERS_REAL_LOGIN says where the logins are in the
+# loop: `proxy` (without it), as keys that the auth proxy serves, or `mounted`, in the agents' own settings, which no
+# proxy can serve.
 set -euo pipefail
 
 readonly claude_version=2.1.328
 readonly codex_version=0.169.0
 readonly opencode_version=1.18.33
+readonly image=localhost/peers-real:dev
 readonly project_name=docutils
 readonly project_version=0.22.2
 readonly project_sha256=9fdb771707c8784c8f2728b67cb2c691305933d68137ef95a75db5f4dfbc213d
@@ -45,6 +48,7 @@ need() {
   for name in git cargo node npm python3; do
     command -v "$name" >/dev/null || missing+=("$name")
   done
+  if [ "${PEERS_REAL_SANDBOX:-}" = podman ] && ! podman info >/dev/null 2>&1; then missing+=('a podman that works'); fi
   if ! python3 -c 'import sys, venv, pip; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
     missing+=('python3 >= 3.9 with venv and pip')
   fi
@@ -108,7 +112,7 @@ home() {
   mkdir -p "$run/home/.claude" "$run/home/.codex"
   if [ -n "${PEERS_REAL_SANDBOX:-}" ]; then
     mkdir -p "$run/home/.config/peers"
-    printf 'backend: %s\nrequire: 0\n' "$PEERS_REAL_SANDBOX" >"$run/home/.config/peers/sandbox.yaml"
+    printf 'backend: %s\nrequire: 0\nimage: %s\n' "$PEERS_REAL_SANDBOX" "$image" >"$run/home/.config/peers/sandbox.yaml"
   fi
   if [ "${PEERS_REAL_LOGIN:-proxy}" = proxy ]; then
     printf '{"model": "claude-sonnet-4-5"}\n' >"$run/home/.claude/settings.json"
@@ -154,7 +158,16 @@ isolated() {
   local bins=$run/bin name
   for name in claude codex opencode; do bins+=:$cache/cli/$name/node_modules/.bin; done
   local call=(env -i "PATH=$bins:$cache/python/bin:$PATH" "HOME=$run/home" "USER=$(id -un)"
-    "LOGNAME=$(id -un)" LANG=C.UTF-8 bash "$here/namespace.sh" "$@")
+    "LOGNAME=$(id -un)" LANG=C.UTF-8)
+  if [ "${PEERS_REAL_SANDBOX:-}" = podman ] && [ "$(id -u)" != 0 ]; then
+    # Podman has namespaces of its own user, and images below the home directory.
+    printf '[storage]\ndriver = "%s"\nrootless_storage_path = "%s"\n' "$(podman info --format '{{.Store.GraphDriverName}}')" \
+      "$(podman info --format '{{.Store.GraphRoot}}')" >"$run/storage.conf"
+    say 'note: podman without root works in no network namespace of ours'
+    "${call[@]}" "XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-}" "CONTAINERS_STORAGE_CONF=$run/storage.conf" "$@"
+    return
+  fi
+  call+=(bash "$here/namespace.sh" "$@")
   if unshare -n true 2>/dev/null; then
     unshare -n "${call[@]}"
   elif unshare -rn true 2>/dev/null; then
@@ -176,6 +189,18 @@ peers() {
   "$run/bin/peers" --version
 }
 
+# The image of the containers, with both agents in the versions that are named above, and what the project needs.
+in_image() {
+  step 'image'
+  CLIS='claude codex' PACKAGES='bash bubblewrap ca-certificates git procps python3' IMAGE=$image BASE=${PEERS_REAL_BASE:-} \
+    PEERS=$run/bin/peers "$root/image/build" >"$run/image.txt" 2>&1 ||
+    fail "the image is not built: $(tail -n 3 "$run/image.txt")"
+  tail -n 1 "$run/image.txt"
+  local there wanted="claude=$claude_version codex=$codex_version"
+  there=$(podman image inspect --format '{{index .Labels "io.peers.clis"}}' "$image")
+  [ "$there" = "$wanted" ] || fail "the image has $there, not $wanted"
+}
+
 # Two agents repair a project, until it is complete.
 loop() {
   step 'project'
@@ -195,7 +220,7 @@ loop() {
   say "tests: $(counts)"
   local led=
   if [ "${PEERS_REAL_LOGIN:-proxy}" = proxy ] && [ "${PEERS_REAL_SANDBOX:-}" != none ]; then led=1; fi
-  PEERS_REAL_LED=$led python3 -B "$here/verdict.py" "$run" || passed=no
+  PEERS_REAL_LED=$led PEERS_REAL_SANDBOX=${PEERS_REAL_SANDBOX:-} python3 -B "$here/verdict.py" "$run" || passed=no
   [ $passed = yes ] || fail "the run is not as it should be; everything is in $run"
 }
 
@@ -223,6 +248,7 @@ main() {
 
   step 'peers'
   peers
+  if [ "${PEERS_REAL_SANDBOX:-}" = podman ]; then in_image; fi
 
   [ "$part" = --matrix ] || loop
   [ "$part" = --loop ] || matrix "${@:2}"

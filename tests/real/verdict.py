@@ -5,6 +5,7 @@ What peers says of itself is held against git, the requests that the model saw, 
 """
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +114,12 @@ def main():
     led = bool(os.environ.get("PEERS_REAL_LED"))
     if led:
         check("the auth proxy has the logins of both", credentials == dict.fromkeys(AGENTS, "proxy"), credentials)
+    container = "yes" if os.environ.get("PEERS_REAL_SANDBOX") == "podman" else "no"
+    for peer in AGENTS:
+        looks = {m for r in requests if r.get("peer") == peer for text in r.get("results", [])
+                 for m in re.findall(r"keys found: (\d+), in a container: (\w+)", text)}
+        check("%s looked for keys where it works%s" % (peer, ", and there are none" if led else ""),
+              looks == {("0", container)} if led else {where for _, where in looks} == {container}, looks)
     keys = {(r.get("peer"), r["headers"].get("x-api-key") or r["headers"].get("authorization")) for r in requests
             if r["kind"] == "reply"}
     print("        credentials: %s; the model saw %s" % (credentials or "of nobody, without a wall", sorted(map(str, keys))))

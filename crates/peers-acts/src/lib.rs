@@ -15,3 +15,4 @@ pub mod preview;
 pub mod sandbox;
 mod scratch;
 pub mod tools;
+pub mod whole_loop;

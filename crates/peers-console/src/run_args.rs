@@ -65,7 +65,8 @@ impl WallArgs {
     /// What they ask for.
     #[must_use]
     pub fn asked(self) -> AskedWall {
-        AskedWall { backend: self.sandbox, require: self.require, i_know: self.i_know }
+        let Self { sandbox, require, i_know } = self;
+        AskedWall { backend: sandbox, require, i_know, whole_loop: false }
     }
 }
 

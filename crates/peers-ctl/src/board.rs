@@ -8,7 +8,7 @@ use peers_console::error::CommandError;
 use peers_console::rows::{Marks, Watched};
 use peers_fleet::observe::{Observation, PathSeen, Probe};
 use peers_fleet::refresh::{self, Seen};
-use peers_fleet::registry::{self, Loaded, Outcome, Stamp, State, Warning};
+use peers_fleet::registry::{self, Loaded, Outcome, RuntimeKind, Stamp, State, Warning};
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::{Mono, RunId, Timestamp, exit};
 use peers_place::{Homes, Place};
@@ -222,7 +222,10 @@ fn listed(one: &Seen) -> Listed {
         path: project.path.clone(),
         labels: project.labels.clone(),
         managed: runtime.is_some_and(|runtime| !runtime.peers_bin.is_empty()),
-        kind: runtime.map(|_| "host".to_owned()),
+        kind: runtime.map(|runtime| match runtime.kind {
+            RuntimeKind::Host => "host".to_owned(),
+            RuntimeKind::Container => "container".to_owned(),
+        }),
         killed: killed(project),
         adrift: crate::adrift::of(&one.seen),
         bare: one.seen.bare,

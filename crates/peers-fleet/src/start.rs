@@ -14,7 +14,7 @@ use std::time::Duration;
 use peers_core::budget::GivenUsd;
 use peers_model::command::Step;
 use peers_model::record::{Cap, OperatorOp};
-use peers_model::{RunId, RunRequest, Timestamp, exit};
+use peers_model::{Backend, RunId, RunRequest, Timestamp, exit};
 use peers_place::{Place, PlaceError};
 use peers_run::boot::{self, BootError, Finding, RunOptions};
 use peers_store::commands;
@@ -22,6 +22,7 @@ use peers_sys::detach::{Launch, Launched, Said};
 use peers_sys::env::Env;
 use peers_sys::identity::ProcIdentity;
 use peers_sys::reap::{ITERATION_MARKER, RUN_MARKER};
+use peers_sys::spawn::{Spawn, StubProgram};
 use peers_sys::{clock, term};
 use serde_json::{Value, json};
 
@@ -58,7 +59,13 @@ pub struct StartOptions {
     pub force: bool,
     /// Wait so long for another controller.
     pub wait: Duration,
+    /// The loop is put into a container; absent: it runs on this machine.
+    pub container: Option<Container>,
 }
+
+/// Puts the loop that is to be started into a container: whatever is started then holds its lock, passes signals on, and
+/// is the loop for this machine.
+pub type Container = fn(Spawn, (&RunId, &RunRequest), &Place, &Env) -> Result<Spawn, Finding>;
 
 impl StartOptions {
     /// The cap of money, and when it was given: now, unless it was with an earlier start.
@@ -113,15 +120,17 @@ pub fn start(
         Err(error) => return Err(Finding::from(error).into()),
     };
     fault::point("start.run-locked");
+    let run_id = boot::new_run_id()?;
+    // A start that is refused changes no cap.
+    let planned = planned(&place, &run_id, (env, &bin), options)?;
     let since = budget(name, &place, env, options)?;
     fault::point("start.budget-set");
-    let run_id = boot::new_run_id()?;
     let now = clock::now();
     // What repeats this start says when the cap was given: what is set in between is the later word.
     let request = RunRequest { max_usd_since: since, ..options.request.clone() };
     let runtime = Runtime {
         run_id: run_id.clone(),
-        kind: RuntimeKind::Host,
+        kind: if options.container.is_some() { RuntimeKind::Container } else { RuntimeKind::Host },
         phase: Phase::Starting,
         pid: None,
         pgid: None,
@@ -144,23 +153,25 @@ pub fn start(
     let logs = config.logs()?;
     let log_name = known.log_name();
     let log = runlog::open(&logs, &log_name, &run_id, &request, now)?;
-    let work_dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
-    let launch = Launch {
-        program: bin,
-        args: words(&work_dir, &run_id, &request),
-        env: env.vars().iter().filter(|(name, _)| !is_mark(name)).cloned().collect(),
-        cwd: work_dir,
-        // From here on the lock belongs to the loop: it is free when that has ended.
-        lock: lock.hand_over().map_err(|error| Finding::from(&error))?,
-        log,
-    };
-    let launched = launch.start().map_err(|error| {
-        let bin = term::inline(&runtime.peers_bin);
-        Finding::new(
-            exit::ENVIRONMENT,
-            format!("`{bin}` cannot be started: {error}"),
-            "PEERS_CTL_PEERS_BIN names another `peers`",
-        )
+    let launched = as_told(planned, &run_id, &request).and_then(|spawn| {
+        let Spawn { program, args, env, cwd, .. } = spawn;
+        let launch = Launch {
+            program: program.into(),
+            args,
+            env,
+            cwd,
+            // From here on the lock belongs to the loop: it is free when that has ended.
+            lock: lock.hand_over().map_err(|error| Finding::from(&error))?,
+            log,
+        };
+        launch.start().map_err(|error| {
+            let bin = term::inline(&runtime.peers_bin);
+            Finding::new(
+                exit::ENVIRONMENT,
+                format!("`{bin}` cannot be started: {error}"),
+                "PEERS_CTL_PEERS_BIN names another `peers`",
+            )
+        })
     });
     let mut launched = match launched {
         Ok(launched) => launched,
@@ -180,6 +191,37 @@ pub fn start(
     drop(op);
     let log = logs.path().join(&log_name);
     Ok(Started { run_id, pid: launched.pid(), log, warning, launched })
+}
+
+/// The loop that a start with these options starts, and the container that it is put into. Nothing is started.
+///
+/// # Errors
+/// A [`Finding`] where it cannot be put there.
+pub fn planned(
+    place: &Place,
+    run_id: &RunId,
+    (env, bin): (&Env, &Path),
+    options: &StartOptions,
+) -> Result<Spawn, Finding> {
+    let StartOptions { request, work_dir, container, .. } = options;
+    let work_dir = work_dir.as_deref().unwrap_or_else(|| place.work_dir());
+    let stub = StubProgram::this_program().map_err(|error| Finding::plain(exit::BUG, error.to_string()))?;
+    let mut spawn = Spawn::new(stub, bin, work_dir);
+    spawn.env = env.vars().iter().filter(|(name, _)| !is_mark(name)).cloned().collect();
+    match container {
+        Some(container) => container(spawn, (run_id, request), place, env),
+        None => Ok(spawn),
+    }
+}
+
+/// The same with what the loop is told, as it is launched.
+fn as_told(mut spawn: Spawn, run_id: &RunId, request: &RunRequest) -> Result<Spawn, Finding> {
+    spawn.args = words(&spawn.cwd, run_id, request);
+    if spawn.within.is_some() {
+        spawn.args = spawn.words().map_err(|error| Finding::plain(exit::ENVIRONMENT, error.to_string()))?;
+        spawn.program = spawn.stub.path().into();
+    }
+    Ok(spawn)
 }
 
 /// Whether a variable says of a process to which run it belongs: a loop that is started belongs to none.
@@ -329,7 +371,12 @@ fn refusals_there(place: &Place, env: &Env, options: &StartOptions, busy: bool) 
     };
     match there {
         Ok(there) => {
-            let asked = RunOptions { request: options.request.clone(), ..RunOptions::default() };
+            let mut request = options.request.clone();
+            if options.container.is_some() {
+                // Its programs are those of an image.
+                request.wall.backend = Some(Backend::Podman);
+            }
+            let asked = RunOptions { request, ..RunOptions::default() };
             boot::start_refusals(&there, env, &asked, busy)
         }
         Err(error) => vec![error.into()],

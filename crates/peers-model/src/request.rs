@@ -64,6 +64,9 @@ pub struct AskedWall {
     /// The operator knows what a start without a wall gives up.
     #[serde(skip_serializing_if = "is_off")]
     pub i_know: bool,
+    /// The loop itself is in a container, and puts up its walls in there. Of a controller's start alone.
+    #[serde(skip_serializing_if = "is_off")]
+    pub whole_loop: bool,
 }
 
 /// Where a linked worktree is made.
@@ -111,7 +114,7 @@ impl RunRequest {
             checkpoint,
             no_recon,
             no_codemap,
-            wall: AskedWall { backend, require, i_know },
+            wall: AskedWall { backend, require, i_know, whole_loop: _ },
         } = self;
         let worktree = worktree.as_ref().map(|worktree| match worktree {
             Worktree::Default => "--worktree".to_owned(),
@@ -157,7 +160,12 @@ mod tests {
             checkpoint: true,
             no_recon: true,
             no_codemap: true,
-            wall: AskedWall { backend: Some(Backend::Landlock), require: Some(1), i_know: true },
+            wall: AskedWall {
+                backend: Some(Backend::Landlock),
+                require: Some(1),
+                i_know: true,
+                whole_loop: true,
+            },
         };
         let text = serde_json::to_string(&asked).unwrap();
         assert_eq!(serde_json::from_str::<RunRequest>(&text).unwrap(), asked);

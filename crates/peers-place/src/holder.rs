@@ -75,8 +75,8 @@ pub(super) fn sign_run(lock: &mut FileLock, run: &RunId) {
 }
 
 fn put(lock: &mut FileLock, what: &Value) {
-    let identity = ProcIdentity::of_self().ok();
-    let mut content = json!({"pid": std::process::id(), "starttime": identity.as_ref().and_then(|i| i.start_time),
+    let identity = ProcIdentity::known_as();
+    let mut content = json!({"pid": ProcIdentity::known_pid(), "starttime": identity.as_ref().and_then(|i| i.start_time),
         "boot_id": clock::boot_id(), "version": env!("CARGO_PKG_VERSION"), "started_at": clock::now()});
     if let (Some(content), Some(what)) = (content.as_object_mut(), what.as_object()) {
         content.extend(what.clone());

@@ -24,6 +24,19 @@ pub struct Access {
     pub scratch: Option<PathBuf>,
     /// The network.
     pub network: Network,
+    /// What it may use at most, where the backend limits that.
+    pub caps: Caps,
+}
+
+/// What a child may use at most, all of its processes together. Absent: what is usual; zero: whatever there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Caps {
+    /// Memory, bytes.
+    pub memory: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// Processors.
+    pub cpus: Option<u64>,
 }
 
 /// A file or directory that a child has at another place than we.

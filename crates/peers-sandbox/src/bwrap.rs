@@ -26,6 +26,8 @@ pub(crate) struct Roots {
     pub(crate) dirs: Vec<(PathBuf, Option<PathBuf>)>,
     /// What it has as `/etc`; nothing before that was made.
     pub(crate) etc: Option<PathBuf>,
+    /// We are in a container, which gave the machine this name already and lets nobody give it another one.
+    pub(crate) is_named: bool,
 }
 
 impl Roots {
@@ -35,7 +37,8 @@ impl Roots {
             let real = path.canonicalize().ok().filter(|real| real != path)?;
             real.strip_prefix("/").ok().map(Path::to_owned)
         };
-        Self { dirs: there.map(|path| (path.clone(), link(&path))).collect(), etc: None }
+        let dirs = there.map(|path| (path.clone(), link(&path))).collect();
+        Self { dirs, etc: None, is_named: peers_sys::identity::is_kept_loop() }
     }
 
     /// Makes what children have as `/etc`, in a directory that none of them writes.
@@ -73,7 +76,10 @@ pub(crate) fn args(access: &Access, roots: &Roots, ours: &Path) -> Vec<OsString>
     if access.network == Network::None {
         out.words(&["--unshare-net"]);
     }
-    out.words(&["--die-with-parent", "--cap-drop", "ALL", "--hostname", "peers"]);
+    out.words(&["--die-with-parent", "--cap-drop", "ALL"]);
+    if !roots.is_named {
+        out.words(&["--hostname", "peers"]);
+    }
     for (path, link) in &roots.dirs {
         match link {
             Some(to) => out.pair("--symlink", to, path),
@@ -181,10 +187,12 @@ mod tests {
             home: Some(path("/h")),
             scratch: None,
             network: Network::None,
+            caps: crate::Caps::default(),
         };
         let roots = Roots {
             dirs: vec![(path("/usr"), None), (path("/bin"), Some(path("usr/bin")))],
             etc: Some(path("/h/scratch/etc")),
+            is_named: false,
         };
         let args = args(&access, &roots, Path::new("/opt/peers"));
         let words: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();

@@ -14,7 +14,7 @@ mod sidecar;
 mod wall;
 mod watched;
 
-pub use access::{Access, Mount, Network, SYSTEM, place_of_program, places_of_programs};
+pub use access::{Access, Caps, Mount, Network, SYSTEM, place_of_program, places_of_programs};
 pub use bwrap::STUB as PROGRAM;
 pub use peers_model::Backend;
 pub use podman::{INSIDE as IN_IMAGE, USUAL_IMAGE};

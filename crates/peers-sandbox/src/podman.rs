@@ -14,17 +14,19 @@ use peers_sys::contain::{DOOR, ENTRY};
 use peers_sys::reap::RUN_MARKER;
 use peers_sys::spawn::{Kept, Spawn, Within};
 
-use crate::access::{Access, Network};
+use crate::access::{Access, Caps, Network};
 
 /// Our program, in an image.
 pub const INSIDE: &str = "/usr/local/bin/peers";
 /// The image that is taken where nobody names another.
 pub const USUAL_IMAGE: &str = "localhost/peers:dev";
 
-/// What every container may use at most.
-const MEMORY: &str = "8g";
-const PROCESSES: &str = "4096";
-const PROCESSORS: &str = "4";
+/// What a container may use at most where nobody says more: bytes, processes, processors.
+const MEMORY: u64 = 8 << 30;
+const PROCESSES: u64 = 4096;
+const PROCESSORS: u64 = 4;
+/// Of a whole loop: agents and gates besides each other.
+const LOOP_PROCESSES: u64 = 8192;
 /// Open files, and processes of one user.
 const FILES: u64 = 8192;
 const NPROC: u64 = 4096;
@@ -47,6 +49,8 @@ pub(crate) struct Podman {
     pub(crate) limits: Vec<Limit>,
     /// Open files that may be granted.
     pub(crate) open_files: Option<u64>,
+    /// A container has a whole loop, which puts walls up in there.
+    pub(crate) whole_loop: bool,
 }
 
 /// What can be limited.
@@ -68,6 +72,20 @@ impl Limit {
             Self::Processors => "cpu",
         }
     }
+
+    fn words(self, podman: &Podman, caps: Caps) -> Vec<String> {
+        let processes = if podman.whole_loop { LOOP_PROCESSES } else { PROCESSES };
+        match self {
+            Self::Memory => match caps.memory.unwrap_or(MEMORY) {
+                // Without this word there is no limit.
+                0 => Vec::new(),
+                most => vec![format!("--memory={most}b"), format!("--memory-swap={most}b")],
+            },
+            // Without this word there is podman's own limit, which zero takes away.
+            Self::Processes => vec![format!("--pids-limit={}", caps.pids.unwrap_or(processes))],
+            Self::Processors => vec![format!("--cpus={}", caps.cpus.unwrap_or(PROCESSORS))],
+        }
+    }
 }
 
 /// Behind it.
@@ -77,7 +95,19 @@ pub(crate) fn put_up(mut spawn: Spawn, access: &Access, (podman, filter): (&Podm
     spawn.env.retain(|(name, _)| name != "PATH");
     let run = spawn.env.iter().rev().find(|(name, _)| name == RUN_MARKER).map(|(_, run)| run.as_os_str());
     let args = args(&there(access), podman, run);
-    let kept = Some(Kept { env: podman.env.clone() });
+    within(spawn, args, podman, false)
+}
+
+/// A loop in a container of its own, which has all of its processes and none of the walls that it puts up itself. `run`
+/// is that of the loop.
+pub(crate) fn whole_loop(mut spawn: Spawn, access: &Access, (podman, run): (&Podman, &OsStr)) -> Spawn {
+    spawn.env.retain(|(name, _)| name != "PATH");
+    let args = args(&there(access), podman, Some(run));
+    within(spawn, args, podman, true)
+}
+
+fn within(mut spawn: Spawn, args: Vec<OsString>, podman: &Podman, with_lock: bool) -> Spawn {
+    let kept = Some(Kept { env: podman.env.clone(), with_lock });
     spawn.within = Some(Within { program: podman.program.clone(), args, stub: INSIDE.into(), kept });
     spawn
 }
@@ -113,15 +143,16 @@ pub(crate) fn args(access: &Access, podman: &Podman, run: Option<&OsStr>) -> Vec
     words(&[&format!("--user={}:{}", podman.user, podman.group), "--hostname=peers"]);
     words(&[if access.network == Network::None { "--network=none" } else { "--network=host" }]);
     words(&["--cap-drop=ALL", "--security-opt=no-new-privileges", "--security-opt=label=disable"]);
+    if podman.whole_loop && podman.rootless {
+        // bubblewrap mounts `/proc` anew, which the kernel allows where nothing of it is covered. As root no: there who has
+        // root's number may change settings of the system by what was covered.
+        words(&["--security-opt=unmask=/proc/*"]);
+    }
     words(&["--read-only", "--shm-size=64m", "--stop-timeout=10", "--ulimit=core=0:0"]);
     let capped = |most: u64| podman.open_files.map_or(most, |allowed| allowed.min(most));
     words(&[&format!("--ulimit=nofile={0}:{0}", capped(FILES)), &format!("--ulimit=nproc={NPROC}:{NPROC}")]);
     for limit in &podman.limits {
-        match limit {
-            Limit::Memory => words(&[&format!("--memory={MEMORY}"), &format!("--memory-swap={MEMORY}")]),
-            Limit::Processes => words(&[&format!("--pids-limit={PROCESSES}")]),
-            Limit::Processors => words(&[&format!("--cpus={PROCESSORS}")]),
-        }
+        words(&limit.words(podman, access.caps).iter().map(String::as_str).collect::<Vec<_>>());
     }
     if let Some(run) = run {
         let mut label = OsString::from("io.peers.run=");
@@ -212,6 +243,7 @@ mod tests {
             rootless: true,
             limits: Limit::ALL.into(),
             open_files: Some(4000),
+            whole_loop: false,
         }
     }
 
@@ -241,11 +273,12 @@ mod tests {
             home: Some(path("/h")),
             scratch: None,
             network: Network::None,
+            caps: Caps::default(),
         };
         let expected = "--pull=never\n--log-driver=none\n--http-proxy=false\n--image-volume=ignore\n--userns=keep-id\n\
             --user=1001:1002\n--hostname=peers\n--network=none\n--cap-drop=ALL\n--security-opt=no-new-privileges\n\
             --security-opt=label=disable\n--read-only\n--shm-size=64m\n--stop-timeout=10\n--ulimit=core=0:0\n\
-            --ulimit=nofile=4000:4000\n--ulimit=nproc=4096:4096\n--memory=8g\n--memory-swap=8g\n--pids-limit=4096\n\
+            --ulimit=nofile=4000:4000\n--ulimit=nproc=4096:4096\n--memory=8589934592b\n--memory-swap=8589934592b\n--pids-limit=4096\n\
             --cpus=4\n--label io.peers.run=r1\n\
             --mount type=tmpfs,destination=/h,tmpfs-size=256m,tmpfs-mode=0755,chown=true,notmpcopyup\n\
             --mount type=bind,source=/h/.claude,destination=/h/.claude\n\
@@ -268,6 +301,31 @@ mod tests {
         let told = told(&Access::default(), &root);
         assert!(told.contains("--user=0:0\n") && !told.contains("userns") && !told.contains("--memory"));
         assert!(told.contains("--network=host\n") && told.contains("--ulimit=nofile=8192:8192\n"));
+    }
+
+    #[test]
+    fn a_whole_loop_has_more_processes_and_without_root_an_uncovered_proc_for_walls_inside() {
+        let told = |rootless| told(&Access::default(), &Podman { rootless, whole_loop: true, ..podman() });
+        assert!(told(true).contains("--pids-limit=8192\n") && told(true).contains("unmask=/proc/*\n"));
+        assert!(!told(false).contains("unmask"));
+    }
+
+    #[test]
+    fn what_a_container_may_use_is_what_the_operator_says_and_zero_is_no_limit() {
+        let told = |caps| told(&Access { caps, ..Access::default() }, &podman());
+        let some = told(Caps { memory: Some(64 << 20), pids: Some(100), cpus: Some(1) });
+        assert!(some.contains("--memory=67108864b\n--memory-swap=67108864b\n--pids-limit=100\n--cpus=1\n"));
+        let none = told(Caps { memory: Some(0), pids: Some(0), cpus: Some(0) });
+        assert!(!none.contains("--memory") && none.contains("--pids-limit=0\n--cpus=0\n"));
+    }
+
+    #[test]
+    fn a_loop_keeps_its_environment_and_has_no_filter_but_its_own() {
+        let mut spawn = Spawn::new(peers_sys::spawn::StubProgram::at("/x"), INSIDE, "/");
+        spawn.env = [("PATH", "/b"), ("KEY", "v")].map(|(name, value)| (name.into(), value.into())).into();
+        let put = whole_loop(spawn, &Access::default(), (&podman(), OsStr::new("r1")));
+        assert_eq!((put.env.len(), put.confine), (1, Confine::default()));
+        assert!(put.within.unwrap().kept.unwrap().with_lock);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use peers_sys::env::Env;
 use peers_sys::spawn::{RawExit, Spawn, StubProgram, resolve_program};
 use serde_json::Value;
 
-use crate::podman::{Limit, Podman, USUAL_IMAGE};
+use crate::access::Access;
+use crate::podman::{self, Limit, Podman, USUAL_IMAGE};
 use crate::watched::run_watched;
 
 /// One question to podman; the first one of a user sets up its storage.
@@ -18,6 +19,8 @@ const QUESTION: Duration = Duration::from_mins(1);
 const OLDEST: (u32, u32) = (4, 3);
 /// The label of an image that names the version of what is said through the socket.
 const PROTO_LABEL: &str = "io.peers.proto";
+/// The label of an image that names the version of its program.
+const VERSION_LABEL: &str = "org.opencontainers.image.version";
 
 /// Variables of the operator's that podman goes by. None is a secret. Not `USER`: who we are is told by our number.
 const PASSED: [&str; 12] = [
@@ -99,8 +102,29 @@ impl Client {
             rootless,
             limits,
             open_files: peers_sys::env::most_open_files(),
+            whole_loop: false,
         };
         Ok((podman, remarks))
+    }
+
+    /// How a loop is started in a container of its own. Containers that nobody keeps are removed before.
+    ///
+    /// # Errors
+    /// What is missing, with the command that fixes it.
+    pub fn whole_loop(
+        &self,
+        spawn: Spawn,
+        access: &Access,
+        (image, run): (Option<&str>, &str),
+    ) -> Result<Spawn, String> {
+        let (podman, _) = self.look(image)?;
+        let found = self.ask_json(&["image", "inspect", &podman.image])?;
+        same_version(&podman.image, &found)?;
+        for (id, _) in self.strays()? {
+            self.remove(&id)?;
+        }
+        let podman = Podman { whole_loop: true, ..podman };
+        Ok(podman::whole_loop(spawn, access, (&podman, OsStr::new(run))))
     }
 
     /// The containers of peers whose keeper is gone: their ids, with what they are called.
@@ -191,6 +215,16 @@ fn fit(image: &str, inspected: &Value) -> Result<(), String> {
     }
 }
 
+/// Whether a loop of an image is of this very version: it writes the store that this program reads.
+fn same_version(image: &str, inspected: &Value) -> Result<(), String> {
+    let label = inspected.pointer(&format!("/0/Labels/{VERSION_LABEL}")).and_then(Value::as_str);
+    let (own, found) = (env!("CARGO_PKG_VERSION"), label.unwrap_or("no version"));
+    if found == own {
+        return Ok(());
+    }
+    Err(format!("the image `{image}` has peers {found}, and this is {own}: build it anew with `make image`"))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -239,6 +273,14 @@ mod tests {
         {
             assert!(fit("x", &image(labels)).unwrap_err().contains(why));
         }
+    }
+
+    #[test]
+    fn a_whole_loop_is_of_the_version_of_whoever_starts_it() {
+        let image = |version: &str| json!([{"Labels": {"org.opencontainers.image.version": version}}]);
+        assert_eq!(same_version("x", &image(env!("CARGO_PKG_VERSION"))), Ok(()));
+        assert!(same_version("x", &image("0.0.9")).unwrap_err().contains("has peers 0.0.9, and this is"));
+        assert!(same_version("x", &json!([{}])).unwrap_err().contains("`make image`"));
     }
 
     #[test]

@@ -26,24 +26,17 @@ pub const DOOR: &str = "/run/peers/door";
 /// The label of a container that names its keeper.
 pub const KEEPER_LABEL: &str = "io.peers.keeper";
 
-use crate::identity::{Pid, ProcIdentity};
+use crate::identity::{ProcIdentity, is_alive};
 
 /// The value of [`KEEPER_LABEL`] for this process.
 fn own_label() -> Option<String> {
-    let me = ProcIdentity::of_self().ok()?;
-    Some(format!("{}.{}.{}", me.pid, me.start_time?, me.boot_id?))
+    ProcIdentity::of_self().ok()?.label()
 }
 
 /// Whether the keeper that a label names still runs. Of a label that makes no sense it does not.
 #[must_use]
 pub fn is_kept(label: &str) -> bool {
-    let mut parts = label.splitn(3, '.');
-    let pid = parts.next().and_then(|pid| pid.parse().ok()).and_then(Pid::new);
-    let (Some(pid), Some(start), Some(boot)) = (pid, parts.next(), parts.next()) else { return false };
-    let Ok(now) = ProcIdentity::of(pid) else { return false };
-    let same = now.start_time.is_some_and(|time| time.to_string() == start)
-        && now.boot_id.as_ref().is_some_and(|id| id.as_str() == boot);
-    same && crate::identity::is_alive(&now)
+    ProcIdentity::of_label(label).is_some_and(|keeper| is_alive(&keeper))
 }
 
 #[cfg(test)]

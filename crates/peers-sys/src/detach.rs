@@ -45,7 +45,10 @@ impl Inherited {
     /// When this process leads a group already, as under a shell: then nobody launched it so. Or when the
     /// streams cannot be taken.
     pub fn take() -> io::Result<Self> {
-        rustix::process::setsid()?;
+        // In a container of its own there is no terminal, and its group is its own already.
+        if !crate::identity::is_kept_loop() {
+            rustix::process::setsid()?;
+        }
         // Who started this may listen for signals in a way that its children inherit.
         nix::sys::signal::SigSet::empty().thread_set_mask().map_err(io::Error::from)?;
         let lock = File::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
@@ -55,6 +58,18 @@ impl Inherited {
         rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
         Ok(Self { lock, ready: ReadyPipe(pipe) })
     }
+}
+
+/// Says on standard output that the process did not begin that was to be launched in a container, and ends with the
+/// same exit code.
+pub(crate) fn not_begun(why: &str) -> std::process::ExitCode {
+    // As an operator sees it: what is missing is missing on this machine.
+    const ENVIRONMENT: u8 = 6;
+    let said = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3);
+    if let Ok(pipe) = said {
+        ReadyPipe(File::from(pipe)).failed(ENVIRONMENT, why);
+    }
+    std::process::ExitCode::from(ENVIRONMENT)
 }
 
 impl ReadyPipe {

@@ -3,6 +3,7 @@
 //! A pid is recycled; a pid with its start time and the boot it belongs to is not. Everything that
 //! signals a process it did not just start goes through [`ProcIdentity`].
 
+mod outside;
 mod pid;
 pub(crate) mod stat;
 
@@ -13,6 +14,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+#[cfg(target_os = "linux")]
+pub(crate) use outside::KEEPER;
+pub use outside::is_kept_loop;
 pub use pid::{InvalidPid, Pid};
 
 /// A process, told apart from every later process that gets the same pid.

@@ -72,6 +72,9 @@ pub struct Within {
 pub struct Kept {
     /// The whole environment of that program. The child's own goes another way.
     pub env: Vec<(OsString, OsString)>,
+    /// It outlives whoever starts it, by [`crate::detach::Launch`]: its standard input is a held lock, which is held until
+    /// all of the container is gone, and every signal that asks for something is the program's.
+    pub with_lock: bool,
 }
 
 /// The standard input of a child. Its standard output and error are always pipes.
@@ -215,6 +218,15 @@ impl Spawn {
         self.start_with([stdin, Stdio::piped(), Stdio::piped()])
     }
 
+    /// The arguments by which our own program, wherever it is started, starts this child in its own place.
+    ///
+    /// # Errors
+    /// [`SpawnError`].
+    pub fn words(&self) -> Result<Vec<OsString>, SpawnError> {
+        let options = self.options()?;
+        Ok(std::iter::once(ENTRY.into()).chain(options.to_args()).collect())
+    }
+
     /// Starts the child on our own three streams, to take our place for whoever watches us; `stdin` does not count.
     ///
     /// # Errors
@@ -239,7 +251,15 @@ impl Spawn {
 
     /// The stub with all that it is told.
     fn command(&self) -> Result<(Command, Mark), SpawnError> {
-        let Self { stub, program, args, env, cwd, stdin: _, limits, confine, within } = self;
+        let options = self.options()?;
+        let mut command = Command::new(self.stub.path());
+        let vars = self.env.iter().map(|(name, value)| (name, value));
+        command.arg(ENTRY).args(options.to_args()).env_clear().envs(vars).current_dir(&self.cwd);
+        Ok((command, options.mark))
+    }
+
+    fn options(&self) -> Result<StubOptions, SpawnError> {
+        let Self { stub: _, program, args, env: _, cwd, stdin: _, limits, confine, within } = self;
         self.check_cwd()?;
         let kept = within.as_ref().is_some_and(|within| within.kept.is_some());
         // Our own program has another place behind a wall, and what lies in a container is found there.
@@ -261,10 +281,7 @@ impl Spawn {
         if let Some(within) = within {
             options = options.within(within);
         }
-        let mut command = Command::new(stub.path());
-        let vars = env.iter().map(|(name, value)| (name, value));
-        command.arg(ENTRY).args(options.to_args()).env_clear().envs(vars).current_dir(cwd);
-        Ok((command, options.mark))
+        Ok(options)
     }
 
     fn check_cwd(&self) -> Result<(), SpawnError> {

@@ -81,6 +81,9 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         },
         (Err((step, error)), _) => StubFailure::setup(step, &error),
     };
+    if options.keeping.as_ref().is_some_and(|keeping| keeping.with_lock) {
+        return crate::detach::not_begun(&failure.message);
+    }
     report(&options.mark.line(&failure), failure.exit_code())
 }
 
@@ -160,8 +163,11 @@ fn prepare(options: &StubOptions) -> Result<(), (&'static str, io::Error)> {
 }
 
 /// Asks to be killed when the thread that spawned us ends, and checks that it has not ended yet. Who keeps a container
-/// is only told.
+/// is only told, and who outlives that thread is not.
 fn die_with_parent(options: &StubOptions) -> io::Result<()> {
+    if options.keeping.as_ref().is_some_and(|keeping| keeping.with_lock) {
+        return Ok(());
+    }
     #[cfg(target_os = "linux")]
     {
         use rustix::process::Signal;

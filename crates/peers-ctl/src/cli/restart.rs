@@ -31,6 +31,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    args.asked.check()?;
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
     let stopping = StopOptions { grace: args.grace, now: false, wait: ctl.wait };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, TypedValueParser};
+use peers_acts::whole_loop;
 use peers_console::error::CommandError;
 use peers_console::run_args::RunArgs;
 use peers_fleet::ProjectName;
@@ -12,6 +13,7 @@ use peers_fleet::budget::Amount;
 use peers_fleet::registry::{self, Restart, RestartPolicy};
 use peers_fleet::start::{self, StartOptions, Started};
 use peers_model::command::Step;
+use peers_model::request::Worktree;
 use peers_model::{Backend, RunId, RunRequest, exit};
 use peers_place::Place;
 use peers_run::boot::{BootError, Finding};
@@ -62,6 +64,13 @@ pub(crate) struct Asked {
     /// Put agents and gates into containers: the same as `--sandbox podman`
     #[arg(long, conflicts_with = "sandbox")]
     container: bool,
+    /// Put the loop itself into one container, with agents and gates behind a wall in there
+    ///
+    /// For a machine without tool chains: programs are those of the image. The container has the repository, what peers
+    /// keeps of it, and the logins of its tools, which agents do not see. It holds less than `--container`: `--sandbox`
+    /// names the wall in there.
+    #[arg(long)]
+    whole_loop: bool,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -70,10 +79,32 @@ impl Asked {
     /// As the loop is handed it.
     pub(crate) fn request(&self) -> RunRequest {
         let mut request = self.run.request(self.max_ticks);
-        if self.container {
+        if self.whole_loop {
+            request.wall.whole_loop = true;
+        } else if self.container {
             request.wall.backend = Some(Backend::Podman);
         }
         request
+    }
+
+    /// Refuses what makes no sense together.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        let request = self.request();
+        if !request.wall.whole_loop {
+            return Ok(());
+        }
+        if request.wall.backend == Some(Backend::Podman) {
+            return Err(CommandError::usage("in the container of --whole-loop there is no podman").hint(
+                "leave out --sandbox podman, or --whole-loop: each turn and gate then has a container",
+            ));
+        }
+        if matches!(request.worktree, Some(Worktree::At(_))) {
+            return Err(CommandError::usage(
+                "the container of --whole-loop does not have the DIR of --worktree",
+            )
+            .hint("`--worktree` alone makes it below `$XDG_DATA_HOME/peers/worktrees`, which it has"));
+        }
+        Ok(())
     }
 }
 
@@ -152,6 +183,7 @@ impl BudgetArgs {
     /// The options of a start with these arguments.
     pub(crate) fn options(&self, request: RunRequest, ctl: &Ctl) -> StartOptions {
         StartOptions {
+            container: request.wall.whole_loop.then_some(whole_loop::contain),
             request,
             work_dir: None,
             max_runtime: self.max_runtime,
@@ -163,6 +195,7 @@ impl BudgetArgs {
 }
 
 pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
+    args.asked.check()?;
     let config = ctl.config()?;
     let names = ctl.names(&config, &args.which.selection())?;
     if args.follow && names.len() > 1 {
@@ -244,6 +277,9 @@ pub(crate) fn started(
     let unconfined = record.as_ref().is_none_or(|record| record.tier == 0);
     let log = log.to_string_lossy().into_owned();
     let mut text = format!("started {name}: run {run_id}, process {pid}");
+    if options.container.is_some() {
+        text.push_str(", in a container");
+    }
     if let Some(branch) = &branch {
         let _infallible = write!(text, ", on {}", term::inline(branch));
     }
@@ -340,6 +376,17 @@ fn planned(
     let dir = options.work_dir.clone().unwrap_or_else(|| place.work_dir().to_owned());
     let mut argv = vec![bin.to_string_lossy().into_owned(), "-C".into(), dir.to_string_lossy().into_owned()];
     argv.extend(options.request.words());
+    let mut unfit = None;
+    if options.container.is_some() {
+        let run = peers_run::boot::new_run_id().map_err(failed)?;
+        match start::planned(&place, &run, (&ctl.env, &bin), &options) {
+            Ok(spawn) => {
+                let words = whole_loop::command(&spawn).into_iter();
+                argv = words.map(|word| word.to_string_lossy().into_owned()).collect();
+            }
+            Err(finding) => unfit = Some(finding),
+        }
+    }
     let holder = place.holder().map_err(peers_run::boot::Finding::from).map_err(failed)?;
     let spelling = crate::board::spelling(ctl, &project);
     let refusals = if let Some(holder) = holder {
@@ -347,7 +394,7 @@ fn planned(
     } else if let Err(error) = going_on {
         vec![error.spelt(&spelling).summary()]
     } else {
-        let found = start::refusals(name, &place, &ctl.env, &options).into_iter();
+        let found = start::refusals(name, &place, &ctl.env, &options).into_iter().chain(unfit);
         found.map(|finding| spelling.tell(&peers_console::cx::refusal(finding))).collect()
     };
     let shown: Vec<String> = argv.iter().map(|word| term::quoted(word)).collect();

@@ -38,7 +38,7 @@ pub struct RunOptions {
 pub fn configured(loaded: &Loaded, options: &RunOptions, run_id: &RunId, wall: Backend) -> LoopConfig {
     let mut cfg = LoopConfig {
         run_id: run_id.clone(),
-        pid: std::process::id(),
+        pid: peers_sys::identity::ProcIdentity::known_pid(),
         version: env!("CARGO_PKG_VERSION").into(),
         goals: loaded.goals.clone(),
         rules: Rules {

@@ -295,8 +295,8 @@ impl Ground {
         let kept = dirty::keep(&control, &repo, &changes, &run_id).map_err(|e| git_finding(&e))?;
         fresh_texts(store.disk());
 
-        let identity = ProcIdentity::of_self().ok();
-        let content = json!({"run_id": run_id, "pid": std::process::id(), "pgid": identity.as_ref().map(|i| i.pgid),
+        let identity = ProcIdentity::known_as();
+        let content = json!({"run_id": run_id, "pid": ProcIdentity::known_pid(), "pgid": identity.as_ref().map(|i| i.pgid),
             "starttime": identity.as_ref().map(|i| i.start_time), "boot_id": peers_sys::clock::boot_id(),
             "kind": "host", "version": env!("CARGO_PKG_VERSION"), "started_at": peers_sys::clock::now()});
         let mut lock = TellingLock { lock, holder: content };
@@ -352,7 +352,7 @@ impl Ground {
             own_branch: own_branch.is_some(),
             into: own_branch,
             base: Some(head.commit.clone()),
-            pid: std::process::id(),
+            pid: ProcIdentity::known_pid(),
             starttime: identity.as_ref().and_then(|i| i.start_time),
             boot_id: peers_sys::clock::boot_id().map(str::to_owned),
             started_at: peers_sys::clock::now(),

@@ -71,7 +71,8 @@ pub fn find(
     env: &Env,
     ours: Ours<'_>,
 ) -> Result<Found, Finding> {
-    let backend = asked.backend.or(policy.backend);
+    // In a container there is no podman: whoever wants containers has one.
+    let backend = asked.backend.or(policy.backend.filter(|named| !(asked.whole_loop && named.is_by_name())));
     let given_up = asked.backend == Some(Backend::None) && (asked.i_know || usual == 0);
     let least = policy.require.unwrap_or(usual).max(asked.require.unwrap_or(0)).max(policy.least);
     let least = if given_up { asked.require.unwrap_or(0) } else { least };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use peers_model::config::{NarrowNet, Narrower};
 use peers_model::{Backend, limits};
+use peers_sandbox::Caps;
 use peers_sys::env::Env;
 use peers_sys::yaml::{self, YamlError};
 use peers_sys::{FileError, SafeDir};
@@ -51,6 +52,8 @@ pub struct Part {
     pub allow: Vec<Allowed>,
     /// Ports of this machine that are reached at the same port of the own network. Of peers alone.
     pub local_ports: Vec<u16>,
+    /// What a container may use at most.
+    pub caps: Caps,
 }
 
 /// Hosts that may be reached.
@@ -102,7 +105,7 @@ pub enum PolicyError {
     },
     /// It has other keys, or is no YAML.
     #[error(
-        "{0}; it may say `backend`, `require`, `seccomp`, `image`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, and of `peers` `allow`, `local_ports`"
+        "{0}; it may say `backend`, `require`, `seccomp`, `image`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, `memory`, `pids`, `cpus`, and of `peers` `allow`, `local_ports`"
     )]
     Syntax(Box<YamlError>),
     /// A name that makes no sense or is never passed.
@@ -149,6 +152,9 @@ struct PartFile {
     net: Option<Net>,
     allow: Vec<String>,
     local_ports: Vec<u16>,
+    memory: Option<String>,
+    pids: Option<u64>,
+    cpus: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -261,11 +267,13 @@ impl Policy {
         for entry in &peers.allow {
             allow.extend(allowed(entry).ok_or_else(|| bad(entry))?);
         }
-        let part = |part: PartFile, allow| {
-            let PartFile { env, read, write, net, allow: _, local_ports } = part;
-            Part { env, read, write, net, allow, local_ports }
+        let part = |key, part: PartFile, allow| {
+            let PartFile { env, read, write, net, allow: _, local_ports, memory, pids, cpus } = part;
+            let memory = memory.map(|text| bytes(&text).ok_or_else(|| value(key, MEMORY))).transpose()?;
+            Ok(Part { env, read, write, net, allow, local_ports, caps: Caps { memory, pids, cpus } })
         };
-        let (peers, gates) = (part(peers, allow), part(gates, Vec::new()));
+        let peers = part("peers.memory", peers, allow)?;
+        let gates = part("gates.memory", gates, Vec::new())?;
         Ok(Self { backend, require, least: 0, strict: seccomp == Seccomp::Strict, image, peers, gates })
     }
 
@@ -291,6 +299,20 @@ impl Policy {
         let listed = self.gates.env.iter().any(|listed| listed == name);
         refusal(name, listed).or((!listed).then_some("which `gates.env` does not list"))
     }
+}
+
+/// What `memory` has to be.
+const MEMORY: &str = "it is a size such as `512m` or `8g`, not below `64m`, or `0` for no limit";
+/// With less nothing begins.
+const LEAST: u64 = 64 * limits::MIB;
+
+/// A size: a number, and `k`, `m` or `g` behind it.
+fn bytes(text: &str) -> Option<u64> {
+    let units = [('k', 10), ('m', 20), ('g', 30)];
+    let unit = units.iter().find_map(|(unit, shift)| Some((text.strip_suffix(*unit)?, *shift)));
+    let (number, shift) = unit.unwrap_or((text, 0));
+    let size = number.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    (size == 0 || size >= LEAST).then_some(size)
 }
 
 /// The hosts that an entry of `allow` names. What the egress proxy thinks of them it says itself.
@@ -356,6 +378,18 @@ mod tests {
         assert_eq!(nets(open.narrowed(&to(NarrowNet::None))), (Some(Net::None), Some(Net::None)));
         let closed = policy(Some(Net::None), Some(Net::None));
         assert_eq!(nets(closed.narrowed(&to(NarrowNet::Proxy))), (Some(Net::None), Some(Net::None)));
+    }
+
+    #[test]
+    fn limits_of_containers_are_numbers_and_sizes() {
+        let parse = |text: &str| Policy::parse(Path::new("/c/sandbox.yaml"), text);
+        let good = parse("peers: {memory: 12g, pids: 0, cpus: 2}\ngates: {memory: 0}\n").unwrap();
+        assert_eq!(good.peers.caps, Caps { memory: Some(12 << 30), pids: Some(0), cpus: Some(2) });
+        assert_eq!(good.gates.caps, Caps { memory: Some(0), ..Caps::default() });
+        for bad in ["1m", "8 g", "-1", "99999999999g", "much"] {
+            let error = parse(&format!("gates: {{memory: \"{bad}\"}}\n")).unwrap_err().to_string();
+            assert!(error.contains("`gates.memory`: it is a size"), "{bad}: {error}");
+        }
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl Site {
         read.push(self.spec.bin.clone());
         read.extend(LED_TO.iter().filter_map(|name| Some(PathBuf::from(value(&spawn.env, name)?))));
         let home = self.host.home().filter(|home| home.parent().is_some());
-        Access { read, write: part.write.clone(), home: home.map(Path::to_owned), ..Access::default() }
+        let (write, home, caps) = (part.write.clone(), home.map(Path::to_owned), part.caps);
+        Access { read, write, home, caps, ..Access::default() }
     }
 
     /// `.peers/` of the work tree stays as it is, and what others say there is not seen.

@@ -1,6 +1,7 @@
 //! The process outside: it asks for the container and ends as the program inside ended.
 //!
 //! `SIGUSR1`, also from the kernel when whoever started us ends, means: end it now. Any other signal is for the program.
+//! Who keeps a loop with its lock ([`crate::spawn::Kept::with_lock`]) passes that one on too.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,7 +20,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use super::door::Door;
 use super::wire::{self, Plan};
 use super::{DOOR, KEEPER_LABEL, own_label};
-use crate::identity::Pid;
+use crate::identity::{KEEPER, Pid};
 use crate::spawn::RawExit;
 use crate::stub::{Keeping, StubFailure, StubOptions};
 
@@ -58,9 +59,13 @@ pub(crate) fn keep(options: &StubOptions, keeping: &Keeping) -> Result<RawExit, 
     let runtime =
         keeping.env.iter().find(|(name, _)| name == "XDG_RUNTIME_DIR").map(|(_, dir)| dir.as_os_str());
     let (door, listener) = Door::open(runtime).map_err(step("socket of a container"))?;
+    // Nobody else has it as long as anything of the container may be there.
+    let lock = keeping.with_lock.then(|| rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)).transpose();
+    let lock = lock.map_err(|errno| step("lock")(errno.into()))?;
+    let keeper = keeping.with_lock.then(own_label).flatten().map(|label| (KEEPER.into(), label.into()));
     let plan = Plan {
         cwd: std::env::current_dir().map_err(step("working directory"))?,
-        env: std::env::vars_os().collect(),
+        env: std::env::vars_os().chain(keeper).collect(),
         words: keeping.words.clone(),
     };
     let name = format!("peers-{}", crate::rand::hex::<8>().map_err(step("random bytes"))?);
@@ -68,13 +73,14 @@ pub(crate) fn keep(options: &StubOptions, keeping: &Keeping) -> Result<RawExit, 
     hear_signals(signals, tell.clone());
     await_inside(listener, plan, tell.clone());
     run_client(client(options, keeping, &door, &name), tell);
-    let ended = watch(&told);
+    let ended = watch(&told, keeping.with_lock);
     // From here on nothing can come in any more.
     drop(door);
     let limit = if matches!(ended, Ok(End::Forced)) { FORCED } else { SETTLED };
     if !settled(limit) {
         remove(options, keeping, &name);
     }
+    drop(lock);
     match ended? {
         End::Program(exit) => Ok(exit),
         End::Forced => Ok(RawExit::Signal(9)),
@@ -86,7 +92,7 @@ enum End {
     Forced,
 }
 
-fn watch(told: &Receiver<News>) -> Result<End, StubFailure> {
+fn watch(told: &Receiver<News>, passes_all: bool) -> Result<End, StubFailure> {
     let mut inside: Option<Arc<UnixStream>> = None;
     let mut waiting = Vec::new();
     let mut until: Option<Instant> = None;
@@ -97,7 +103,7 @@ fn watch(told: &Receiver<News>) -> Result<End, StubFailure> {
             Some(until) => told.recv_timeout(until.saturating_duration_since(Instant::now())),
         };
         match news {
-            Ok(News::Signal(Signal::SIGUSR1)) => {
+            Ok(News::Signal(Signal::SIGUSR1)) if !passes_all => {
                 // It sees that, and the kernel ends the rest.
                 if let Some(inside) = inside {
                     let _closed = inside.shutdown(std::net::Shutdown::Both);

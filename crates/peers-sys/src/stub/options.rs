@@ -79,6 +79,8 @@ pub(crate) struct Keeping {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// The words of the second stub.
     pub(crate) words: Vec<OsString>,
+    /// See [`crate::spawn::Kept::with_lock`].
+    pub(crate) with_lock: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -100,6 +102,7 @@ const SEARCH: &str = "--search";
 const KEEP: &str = "--keep";
 const KEEPS_ENV: &str = "--keeps-env";
 const KEEPS_WORD: &str = "--keeps-word";
+const KEEPS_LOCK: &str = "--keeps-lock";
 const END: &str = "--";
 
 /// Characters of a failure's message that are kept.
@@ -192,7 +195,7 @@ impl StubOptions {
         let Self { mark, parent, .. } = &self;
         if let Some(kept) = kept {
             // The second stub is started by the first process inside, which also sets the limits.
-            let keeping = Keeping { env: kept.env.clone(), words: self.to_args() };
+            let keeping = Keeping { env: kept.env.clone(), words: self.to_args(), with_lock: kept.with_lock };
             return Self {
                 mark: mark.clone(),
                 parent: *parent,
@@ -239,8 +242,9 @@ impl StubOptions {
         out.extend(confine.to_args());
         out.extend(holds_signals.then(|| OsString::from(HOLD)));
         out.extend(search.then(|| OsString::from(SEARCH)));
-        if let Some(Keeping { env, words }) = keeping {
+        if let Some(Keeping { env, words, with_lock }) = keeping {
             out.push(KEEP.into());
+            out.extend(with_lock.then(|| OsString::from(KEEPS_LOCK)));
             for (name, value) in env {
                 let mut entry = name.clone();
                 entry.push("=");
@@ -278,6 +282,9 @@ impl StubOptions {
                 Some(KEEPS_WORD) => {
                     let keeping = keeping.as_mut().ok_or(OptionsError::Bad(KEEPS_WORD))?;
                     keeping.words.push(args.next().ok_or(OptionsError::Bad(KEEPS_WORD))?);
+                }
+                Some(KEEPS_LOCK) => {
+                    keeping.as_mut().ok_or(OptionsError::Bad(KEEPS_LOCK))?.with_lock = true;
                 }
                 Some(END) => break,
                 Some(option) => confine.take(option, &mut args).ok_or(OptionsError::Unknown)?,
@@ -342,6 +349,7 @@ mod tests {
             keeping: Some(Keeping {
                 env: vec![("A".into(), "b=c".into()), ("E".into(), OsString::new())],
                 words: vec!["--".into(), "x".into()],
+                with_lock: true,
             }),
             exec: PathBuf::from("/bin/x"),
             argv0: "x".into(),
