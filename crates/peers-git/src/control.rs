@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use git2::{Config, Oid, Repository, RepositoryOpenFlags};
 
-use crate::cli::{Call, Git, LONG_LIMIT};
+use crate::cli::{Call, Git};
 use crate::error::GitError;
 use crate::facts::Facts;
 use crate::files::{self, Small};
@@ -139,33 +139,6 @@ impl ControlDir {
     #[must_use]
     pub fn is_damaged_by(&self, error: &GitError) -> bool {
         error.is_damage_at(&self.path)
-    }
-
-    /// Packs the objects when many have gathered one by one. Nothing is dropped: what was known stays
-    /// known. Returns whether it was worth it.
-    ///
-    /// # Errors
-    /// [`GitError::Cli`], [`GitError::Io`].
-    pub fn compact(&mut self) -> Result<bool, GitError> {
-        // As git does it: objects are spread evenly, one directory of 256 tells.
-        let sample = self.objects_dir().join("17");
-        let few = match files::open_dir(&sample) {
-            Ok(dir) => files::list(&dir, 20).map_err(|source| GitError::io(&sample, source))?.is_some(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(source) => return Err(GitError::io(sample, source)),
-        };
-        if few {
-            return Ok(false);
-        }
-        self.repack()?;
-        Ok(true)
-    }
-
-    pub(crate) fn repack(&mut self) -> Result<(), GitError> {
-        heal(&self.path)?;
-        let home = self.home();
-        self.call(&home).args(["repack", "-a", "-d", "-k", "-q"]).limit(LONG_LIMIT).run()?;
-        self.reopen()
     }
 
     /// Puts our own files back before a `git` process reads them.

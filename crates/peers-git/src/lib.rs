@@ -84,7 +84,7 @@ pub use snapshot::{DirtyFile, DirtyStatus, StoredTree, SubmoduleState, TreeState
 pub use store::{Completed, MissingObject, Remade};
 pub use turngit::{
     Accepted, BranchMoved, Harvest, HarvestSpec, KeptRef, MadeTurn, NestedGit, NestedSeen, Published,
-    TurnFailure, TurnGit, TurnMount, TurnSpec, operator_config_files, readable_configs,
+    TurnFailure, TurnGit, TurnMount, TurnSpec, operator_config_files, readable_config,
 };
 pub use unfinished::{Begun, Unfinished};
 pub use unfollowed::Unfollowed;

@@ -107,7 +107,6 @@ fn nothing_that_we_do_runs_anything_of_theirs() {
     let mut control = ControlDir::open_or_create(&fixture.path("control.git"), super::program()).unwrap();
     drop(control.import(&repo, Some(&base)).unwrap());
     control.deepen(&repo).unwrap();
-    control.compact().unwrap();
     hostile.commit("small", "range\n");
     assert!(matches!(control.import(&repo, None).unwrap().route, Route::Copied(_)));
     for n in 0..400 {

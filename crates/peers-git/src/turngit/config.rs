@@ -11,7 +11,6 @@ use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 
 use crate::error::GitError;
 use crate::facts::Identity;
-use crate::files;
 use crate::repo::PeerRepo;
 
 /// Settings in `core` that say how files are stored and shown.
@@ -63,44 +62,11 @@ pub(super) fn for_turn(
     Ok((out.text, out.hooks))
 }
 
-/// Directories of submodules' git directories below one another, at most.
-const DEPTH: usize = 12;
-/// Submodules that are looked for, at most.
-const MODULES: usize = 1000;
-
-/// The configuration files of a checkout and of its submodules, each with what may be read of it by those who get no
-/// git directory of their own. Of one that cannot be read that is nothing.
+/// What may be read of a configuration file by those who get no git directory of their own. Of one that cannot be read
+/// that is nothing.
 #[must_use]
-pub fn readable_configs(checkout: &PeerRepo) -> Vec<(PathBuf, String)> {
-    let mut dirs = vec![checkout.common_dir().to_owned()];
-    if checkout.git_dir() != checkout.common_dir() {
-        dirs.push(checkout.git_dir().to_owned());
-    }
-    for dir in dirs.clone() {
-        git_dirs(&dir.join("modules"), DEPTH, &mut dirs);
-    }
-    let files = dirs.iter().flat_map(|dir| ["config", "config.worktree"].map(|name| dir.join(name)));
-    files
-        .filter(|file| matches!(files::lstat(file), Ok(Some(_))))
-        .map(|file| (file.clone(), for_submodule(&file).unwrap_or_default()))
-        .collect()
-}
-
-/// Adds the git directories below `dir`, which may have slashes in their names and others in them.
-fn git_dirs(dir: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for entry in entries.flatten().take(MODULES) {
-        let path = entry.path();
-        if depth == 0 || found.len() > MODULES || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        let is_one = path.join("HEAD").is_file();
-        let below = if is_one { path.join("modules") } else { path.clone() };
-        if is_one {
-            found.push(path);
-        }
-        git_dirs(&below, depth.saturating_sub(1), found);
-    }
+pub fn readable_config(file: &Path) -> String {
+    for_submodule(file).unwrap_or_default()
 }
 
 /// The configuration of a submodule's git directory, without what a turn must not read.

@@ -7,7 +7,7 @@ use git2::{Odb, Oid};
 use peers_model::CommitId;
 
 use super::layout;
-use super::nested::{self, NestedGit};
+use super::nested::{NestedGit, NestedSeen};
 use super::shown::MAX_REFS;
 use super::state::{State, TurnGit};
 use crate::bare;
@@ -103,7 +103,8 @@ impl TurnGit {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let label: String = spec.label.chars().take(60).map(plain).collect();
         let spec = &HarvestSpec { label: &label, ..*spec };
-        let nested = nested::settle(control, (&self.state.nested, &self.state.tip), checkout, &label)?;
+        let seen = NestedSeen { before: self.state.nested.clone(), tip: self.state.tip.clone() };
+        let nested = seen.settle(control, checkout, &label)?;
         let _seen = control.import(checkout, spec.base)?;
         checkout.check_objects()?;
         let stores = bare::alternates(&bare::stores_of(checkout)?)?;

@@ -25,7 +25,7 @@ mod publish;
 mod shown;
 mod state;
 
-pub use config::{operator_config_files, readable_configs};
+pub use config::{operator_config_files, readable_config};
 pub use harvest::{Accepted, Harvest, HarvestSpec, KeptRef, TurnFailure};
 pub use make::{MadeTurn, TurnSpec};
 pub use mounts::TurnMount;

@@ -57,8 +57,8 @@ pub(super) fn look(paths: Vec<Vec<u8>>, work: &Path) -> Result<Vec<Nested>, GitE
 /// The git directories deeper in the work tree, before somebody works there who gets none of his own.
 #[derive(Debug)]
 pub struct NestedSeen {
-    before: Vec<Nested>,
-    tip: CommitId,
+    pub(super) before: Vec<Nested>,
+    pub(super) tip: CommitId,
 }
 
 impl NestedSeen {
@@ -81,34 +81,24 @@ impl NestedSeen {
         checkout: &PeerRepo,
         label: &str,
     ) -> Result<Vec<NestedGit>, GitError> {
-        settle(control, (&self.before, &self.tip), checkout, label)
-    }
-}
-
-/// Moves aside what was not there before.
-pub(super) fn settle(
-    control: &ControlDir,
-    (before, tip): (&[Nested], &CommitId),
-    checkout: &PeerRepo,
-    label: &str,
-) -> Result<Vec<NestedGit>, GitError> {
-    let work = checkout.work_dir();
-    let mut done = Vec::new();
-    for found in look(control.nested_git(work, tip)?, work)? {
-        if before.contains(&found) {
-            continue;
+        let work = checkout.work_dir();
+        let mut done = Vec::new();
+        for found in look(control.nested_git(work, &self.tip)?, work)? {
+            if self.before.contains(&found) {
+                continue;
+            }
+            let shown = Path::new(OsStr::from_bytes(&found.path));
+            let Some(aside) = aside::keep(checkout.common_dir(), &work.join(shown), shown, label)? else {
+                continue;
+            };
+            let before = self.before.iter().find(|before| before.path == found.path);
+            let text = before.and_then(|before| before.text.as_ref());
+            if let Some(text) = text {
+                let parent = open_below(work, parent_and_name(&found.path).0)?;
+                put(&parent, ".git", text).map_err(|source| GitError::io(work.join(shown), source))?;
+            }
+            done.push(NestedGit { path: clean_bytes(&found.path), aside, restored: text.is_some() });
         }
-        let shown = Path::new(OsStr::from_bytes(&found.path));
-        let Some(aside) = aside::keep(checkout.common_dir(), &work.join(shown), shown, label)? else {
-            continue;
-        };
-        let before = before.iter().find(|before| before.path == found.path);
-        let text = before.and_then(|before| before.text.as_ref());
-        if let Some(text) = text {
-            let parent = open_below(work, parent_and_name(&found.path).0)?;
-            put(&parent, ".git", text).map_err(|source| GitError::io(work.join(shown), source))?;
-        }
-        done.push(NestedGit { path: clean_bytes(&found.path), aside, restored: text.is_some() });
+        Ok(done)
     }
-    Ok(done)
 }

@@ -7,7 +7,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use peers_git::{PeerRepo, readable_configs};
 use peers_model::config::{Config, PeerSpec};
 use peers_model::{PeerName, TickNo};
 use peers_sandbox::{Access, Backend, IN_IMAGE, Mount, Network, PROGRAM, place_of_program};
@@ -26,8 +25,6 @@ use crate::tool_spec::tool_spec;
 
 /// Where temporary files go, below a private home.
 pub(super) const TMP: &str = "tmp";
-/// What is seen of configurations of git, in the scratch directory.
-const CONFIGS: &str = "git-configs";
 /// Variables of ours whose value is a file or a directory that the child reads.
 const LED_TO: [&str; 2] = ["GIT_CONFIG_GLOBAL", super::mode_dir::VARIABLE];
 
@@ -92,38 +89,6 @@ impl Site {
         let private = [layout::peers::LOG, layout::peers::COMMS, layout::peers::INBOX];
         access.hidden.extend(private.iter().map(|name| peers.join(name)).filter(|dir| dir.is_dir()));
         access.kept.push(peers);
-    }
-
-    /// Writes what is seen of the configuration of the git directory where that is not the turn's own: no tokens.
-    ///
-    /// # Errors
-    /// [`FileError`] if it cannot be written.
-    pub(super) fn look_at_git(&self) -> Result<(), FileError> {
-        if !self.spec.wall.backend().has_mounts() {
-            return Ok(());
-        }
-        let configs = PeerRepo::open(&self.spec.repo).map(|repo| readable_configs(&repo)).unwrap_or_default();
-        let dir = self.spec.scratch.create_subdir(CONFIGS)?;
-        let mut seen = Vec::new();
-        for (n, (inside, text)) in configs.into_iter().enumerate() {
-            let name = n.to_string();
-            dir.publish_unsynced(&name, text.as_bytes())?;
-            seen.push(Mount { outside: dir.path().join(name), inside, writable: false });
-        }
-        self.git_seen.replace(seen);
-        Ok(())
-    }
-
-    /// The git directory as it is, but for its configuration.
-    fn show_git(&self, access: &mut Access) {
-        access.read.extend(self.spec.git.iter().cloned());
-        let dot_git = self.spec.repo.join(".git");
-        if self.spec.wall.backend().has_mounts() {
-            access.mounts.push(Mount { outside: dot_git.clone(), inside: dot_git, writable: false });
-            access.mounts.extend(self.git_seen.borrow().iter().cloned());
-        } else {
-            access.kept.push(dot_git);
-        }
     }
 
     /// A peer behind the wall. `prompt` is a file that it reads.

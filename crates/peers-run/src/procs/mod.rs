@@ -11,6 +11,7 @@ mod command;
 mod ending;
 mod gate_log;
 mod gates;
+mod git_seen;
 mod ground;
 mod hooks;
 mod judging;
