@@ -270,7 +270,8 @@ fn a_whole_loop_in_a_container_works_behind_a_wall_in_there_and_leaves_nothing()
     use std::os::unix::fs::MetadataExt as _;
     let Some(world) = whole() else { return };
     // What an agent finds of the operator's, and of the loop.
-    let look = "cd ../scripts; { H=../home; ls -A $H $H/config/peers; cat /proc/[0-9]*/environ; echo end; } > look 2>&1";
+    let look =
+        "cd ..; { ls -A home home/config/peers; cat /proc/[0-9]*/environ; echo end; } > scripts/look 2>&1";
     let turn =
         json!([{"shell": {"run": look}}, {"write": {"path": "ann.txt", "text": "x"}}, {"handoff": "Work"}]);
     world.script("ann", &json!({"turns": [turn]}).to_string());

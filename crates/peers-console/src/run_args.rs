@@ -65,8 +65,7 @@ impl WallArgs {
     /// What they ask for.
     #[must_use]
     pub fn asked(self) -> AskedWall {
-        let Self { sandbox, require, i_know } = self;
-        AskedWall { backend: sandbox, require, i_know, whole_loop: false }
+        AskedWall { backend: self.sandbox, require: self.require, i_know: self.i_know, whole_loop: false }
     }
 }
 
