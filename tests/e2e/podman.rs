@@ -338,9 +338,10 @@ fn whoever_kills_the_keeper_of_a_whole_loop_ends_all_of_it_and_the_next_start_go
     let pid = keeper(&world).to_string();
     assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     assert_eq!(held.read_to_end(&mut Vec::new()).unwrap(), 0);
-    world.ctl(&["list"]).out_has("crashed");
+    // The loop holds its lock until the kernel has ended it, which comes after its agent.
     world.ctl(&["prune", "--containers"]).exits(0);
     all_end(&world, &id);
+    world.ctl(&["list"]).out_has("crashed");
     world.script("ann", "turns: [[]]\n");
     world.ctl(&["start", "repo", "--whole-loop", "--max-ticks", "1", "--wait"]);
     assert_eq!(world.records("run-started").len(), 2, "{}", log(&world));
