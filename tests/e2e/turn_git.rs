@@ -171,19 +171,21 @@ fn turn_row_5_a_loop_that_is_killed_in_a_turn_takes_its_commits_in_at_the_next_s
 #[test]
 fn turn_row_7_the_checkout_is_packed_and_pruned_meanwhile_and_the_turn_goes_on() {
     let Some(world) = world(&[]) else { return };
-    world.git(&["branch", "other"]);
+    // A commit of its own, that nothing else names.
+    let own = world.git(&["commit-tree", "-m", "Elsewhere", "HEAD^{tree}"]);
+    world.git(&["branch", "other", own.trim()]);
     let (up, go) = (world.fifo("scripts/up"), world.fifo("scripts/go"));
     let wait = format!("echo up > {}; read x < {}", up.display(), go.display());
     let script = json!({"turns": [[
         {"shell": {"run": wait, "expect": 0}},
-        {"shell": {"run": "git log --oneline && git fsck --connectivity-only", "expect": 0}},
+        {"shell": {"run": "git log --oneline && ! git cat-file -e refs/heads/other", "expect": 0}},
         {"write": {"path": "ann.txt", "text": "by ann\n"}},
         {"handoff": "Work of ann"}
     ]]});
     world.script("ann", &script.to_string());
     let run = world.spawned(&["run", "--max-ticks", "1"]);
     heard(&up);
-    // On another branch is a commit that only a reference of the turn still names.
+    // From here on only a reference of the turn names that commit.
     world.git(&["branch", "-D", "other"]);
     world.git(&["reflog", "expire", "--expire=now", "--all"]);
     world.git(&["repack", "-adq"]);
@@ -192,7 +194,16 @@ fn turn_row_7_the_checkout_is_packed_and_pruned_meanwhile_and_the_turn_goes_on()
     let done = Ended::waited(run).exits(0);
     assert_eq!(outcomes(&world), ["ann handoff"], "{}", done.err);
     assert!(world.git(&["log", "--format=%s"]).starts_with("Work of ann\n"));
-    world.git(&["fsck", "--strict"]);
+    // The object is gone, and where its reference comes back it is left out.
+    world.write(".git/refs/heads/other", &own);
+    let left_out = json!([
+        {"shell": {"run": "! git rev-parse -q --verify refs/heads/other", "expect": 0}},
+        {"write": {"path": "ben.txt", "text": "by ben\n"}},
+        {"handoff": "Work of ben"}
+    ]);
+    world.script("ben", &json!({"turns": [left_out]}).to_string());
+    let next = ticks(&world, "1");
+    assert_eq!(outcomes(&world), ["ann handoff", "ben handoff"], "{}", next.err);
 }
 
 #[test]
