@@ -25,6 +25,19 @@ fn behind(world: World, commands: &[&str]) -> Option<World> {
     Some(world)
 }
 
+/// In this order, so that nothing of it runs in the turn itself.
+const PLANT: &str = "echo staged > s; git add s; git rm -q --cached README.md; git reset -q README.md; git replace HEAD HEAD~1; \
+    git update-index --assume-unchanged README.md; mkdir -p .git/hooks .git/info; \
+    printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; \
+    echo '* filter=x' > .git/info/attributes; git config filter.x.clean 'touch ran; cat'; \
+    git config alias.status '!touch ran'; git config core.fsmonitor 'touch ran; false'";
+const RUINS: [&str; 3] = [
+    "rm -rf .git/* 2>/dev/null; true",
+    "mkfifo .git/objects/pack/pack-x.idx; rm .git/HEAD; mkfifo .git/HEAD; (sleep 1 > .git/HEAD) & true",
+    "git commit -qm Work -m 'Peer-Status: handoff' -a --allow-empty; truncate -s 4G .git/index",
+];
+const REWRITE: &str = "git reset -q --hard HEAD~1 && git commit -q --amend -m Other";
+
 fn ticks(world: &World, n: &str) -> Ended {
     world.peers(&["run", "--max-ticks", n]).exits(0)
 }
@@ -36,13 +49,7 @@ fn outcomes(world: &World) -> Vec<String> {
 
 #[test]
 fn turn_row_1_what_a_turn_plants_in_its_git_directory_is_gone_with_it() {
-    // In this order, so that nothing of it runs in the turn itself.
-    let plant = "echo staged > s; git add s; git rm -q --cached README.md; git reset -q README.md; git replace HEAD HEAD~1; \
-        git update-index --assume-unchanged README.md; mkdir -p .git/hooks .git/info; \
-        printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; \
-        echo '* filter=x' > .git/info/attributes; git config filter.x.clean 'touch ran; cat'; \
-        git config alias.status '!touch ran'; git config core.fsmonitor 'touch ran; false'";
-    let Some(world) = world(&[plant]) else { return };
+    let Some(world) = world(&[PLANT]) else { return };
     let config = world.read(".git/config");
     let done = ticks(&world, "1");
     assert_eq!(world.read(".git/config"), config);
@@ -62,11 +69,7 @@ fn turn_row_1_what_a_turn_plants_in_its_git_directory_is_gone_with_it() {
 #[test]
 fn turn_row_2_a_git_directory_that_is_emptied_or_filled_is_a_failed_turn_and_the_next_one_begins_in_a_sound_one()
  {
-    for ruin in [
-        "rm -rf .git/* 2>/dev/null; true",
-        "mkfifo .git/objects/pack/pack-x.idx; rm .git/HEAD; mkfifo .git/HEAD; (sleep 1 > .git/HEAD) & true",
-        "git commit -qm Work -m 'Peer-Status: handoff' -a --allow-empty; truncate -s 4G .git/index",
-    ] {
+    for ruin in RUINS {
         let Some(world) = world(&[]) else { return };
         let work = json!([{"write": {"path": "ann.txt", "text": "by ann\n"}}, {"handoff": "Work of ann"}]);
         let script = json!({"turns": [[{"shell": ruin}], work]}).to_string();
@@ -85,7 +88,7 @@ fn turn_row_2_a_git_directory_that_is_emptied_or_filled_is_a_failed_turn_and_the
 #[test]
 fn turn_row_3_history_that_is_rewritten_or_goes_elsewhere_does_not_move_the_branch() {
     for (way, why) in [
-        ("git reset -q --hard HEAD~1 && git commit -q --amend -m Other", "history was rewritten"),
+        (REWRITE, "history was rewritten"),
         ("git checkout -q -b elsewhere", "HEAD names"),
         ("git checkout -q --detach", "HEAD names"),
     ] {
@@ -258,4 +261,107 @@ fn a_git_directory_that_a_gate_plants_deeper_is_moved_aside_before_the_next_turn
     let next = ticks(&world, "1");
     assert_eq!(outcomes(&world), ["ann handoff", "ben handoff"], "{}", next.err);
     world.git(&["fsck", "--strict"]);
+}
+
+/// The same without mounts: agents have the git directory of the checkout, and what is wrong there afterwards is put
+/// right or stops the run.
+fn without_mounts(plant: &str) -> Vec<(&'static str, World)> {
+    let mut worlds = Vec::new();
+    for wall in ["landlock", "none"] {
+        let world = World::ready("true");
+        if !world.has_wall(wall) {
+            continue;
+        }
+        world.set_wall(wall);
+        let work =
+            [json!({"write": {"path": "ann.txt", "text": "by ann\n"}}), json!({"handoff": "Work of ann"})];
+        let turn = json!([work[0], work[1], {"shell": plant}]);
+        world.script("ann", &json!({"turns": [turn]}).to_string());
+        worlds.push((wall, world));
+    }
+    worlds
+}
+
+#[test]
+fn turn_row_1_without_mounts_what_a_turn_plants_is_put_back_and_told_and_nothing_of_it_runs() {
+    for (wall, world) in without_mounts(PLANT) {
+        let config = world.read(".git/config");
+        let done = ticks(&world, "1");
+        assert_eq!(world.read(".git/config"), config, "{wall}");
+        for planted in [".git/hooks/post-commit", ".git/info/attributes", "ran"] {
+            assert!(!world.at(planted).exists(), "{wall}: {planted}\n{}", done.err);
+        }
+        for changed in ["config", "hooks/post-commit", "info/attributes"] {
+            done.err_has(&format!(
+                "this turn changed `{changed}` of the repository's git directory; it was restored"
+            ));
+        }
+        done.err_has("this turn moved the protected ref `refs/replace/");
+        assert_eq!(world.git(&["replace", "--list"]), "", "{wall}");
+        assert_eq!(world.git(&["status", "--short"]), "?? s", "{wall}");
+        assert!(world.git(&["ls-files", "-v", "README.md"]).starts_with('H'), "{wall}");
+        let next = ticks(&world, "1");
+        assert_eq!(outcomes(&world), ["ann handoff", "ben handoff"], "{wall}: {}", next.err);
+        assert!(!world.at("ran").exists(), "{wall}");
+        assert!(world.git(&["log", "--format=%an %s"]).starts_with("ben Work of ben\nann Work of ann\n"));
+    }
+}
+
+#[test]
+fn turn_row_2_without_mounts_a_git_directory_that_is_emptied_or_filled_stops_the_run_and_the_work_is_kept() {
+    for (ruin, why) in
+        RUINS.into_iter().zip(["not the top of a git work tree", "is a FIFO", "is larger than"])
+    {
+        for (wall, world) in without_mounts(ruin) {
+            let copy = |from: &str, to: &str| {
+                let done = world.command("cp").arg("-a").args([world.at(from), world.at(to)]).status();
+                assert!(done.unwrap().success());
+            };
+            copy(".git", "../backup");
+            let before = world.head();
+            let done = world.peers(&["run", "--max-ticks", "1"]).exits(5);
+            assert_eq!(done.last_line(), "Stopped: tamper:git", "{wall}: {ruin}");
+            done.err_has(why).err_has("kept of the turn: salvage `tick-00001/stopped`");
+            // The backup is the operator's; what it lacks comes back by the command that is named.
+            std::fs::remove_dir_all(world.at(".git")).unwrap();
+            copy("../backup", ".git");
+            let fetch = done.err.split('`').find(|word| word.starts_with("tar -C ")).unwrap();
+            assert!(world.command("sh").args(["-c", fetch]).status().unwrap().success(), "{fetch}");
+            assert_eq!(world.head(), before);
+            assert_eq!(world.read("ann.txt"), "by ann\n", "{wall}: {ruin}");
+            world.scripts(
+                "after: repeat\nturns:\n- - write: {path: ann.txt, append: more}\n  - handoff: Goes on\n",
+            );
+            let next = ticks(&world, "1");
+            assert!(
+                outcomes(&world).iter().any(|tick| tick.ends_with(" handoff")),
+                "{wall}: {ruin}: {}",
+                next.err
+            );
+            world.git(&["fsck", "--strict"]);
+        }
+    }
+}
+
+#[test]
+fn turn_row_3_without_mounts_the_branch_is_set_back_and_where_it_went_is_kept() {
+    let left = "HEAD left its branch in this turn; the branch was restored and the tip was kept";
+    for (way, why) in [
+        (
+            REWRITE,
+            "history was rewritten: the commits from before this turn are no longer part of HEAD; the branch was set back and the tip was kept",
+        ),
+        ("git checkout -q -b elsewhere", left),
+        ("git checkout -q --detach", left),
+    ] {
+        for (wall, world) in without_mounts(way) {
+            let before = world.head();
+            let done = ticks(&world, "1");
+            done.err_has(why);
+            assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/main", "{wall}: {way}");
+            assert_eq!(world.head(), before, "{wall}: {way}");
+            assert!(!outcomes(&world).contains(&"ann handoff".to_owned()), "{wall}: {way}");
+            world.peers(&["salvage", "list"]).exits(0).out_has("/1-ann  ");
+        }
+    }
 }

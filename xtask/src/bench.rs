@@ -1,11 +1,13 @@
 //! `bench`: what the loop costs on top of what it runs.
 //!
 //! Overhead of a tick = slope of wall time between a short and a long run, minus the same peer and
-//! the same gates spawned bare.
+//! the same gates spawned bare. Behind a wall also what it adds to one gate, and behind `bwrap` what the git directory
+//! of a turn costs.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,8 @@ use crate::{Failure, Outcome};
 
 /// Gates of one tick.
 const GATES: usize = 9;
+/// Gates more, to tell what one of them costs.
+const MORE: usize = 20;
 /// Ticks of the short run.
 const SHORT: u64 = 5;
 
@@ -22,13 +26,7 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
     let files = usize::try_from(number(args, "--files", 200)?)?;
     let peers = build()?;
     let dir = std::env::temp_dir().join(format!("peers-bench-{}", std::process::id()));
-    let mut goals = String::from("goals:\n");
-    for n in 0..GATES {
-        // Writing to a string does not fail.
-        let _ = writeln!(goals, "- {{id: g{n}, type: hard, cmd: 'true', pass_when: exit_code == 0}}");
-    }
-    // With all gates green the next turn would be the skeptic's; a soft goal that nobody reviews keeps the run going.
-    goals.push_str("- {id: reviewed, type: soft, prompt: look, reviewer: other, review_interval: 100000}\n");
+    let goals = goals(GATES);
     let mut best: Option<(f64, f64)> = None;
     for round in 0..3 {
         let short_ground = Ground::new(&dir.join(format!("short{round}")), &peers, files, &goals)?;
@@ -49,6 +47,10 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
             best = Some((slope, bare));
         }
     }
+    let each = match wall(args) {
+        "none" => None,
+        wall => Some((a_gate(&dir, &peers, "none")?, a_gate(&dir, &peers, wall)?)),
+    };
     fs::remove_dir_all(&dir)?;
     if let Some((slope, bare)) = best {
         writeln!(
@@ -58,7 +60,63 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
             wall(args)
         )?;
     }
+    if let Some((none, each)) = each {
+        writeln!(
+            out,
+            "a gate: {each:.1} ms, behind none {none:.1} ms: {:.1} ms for {} (one after the other; best of 3)",
+            each - none,
+            wall(args)
+        )?;
+    }
+    if wall(args) == "bwrap" {
+        turn_git(out)?;
+    }
     Ok(Outcome::Ok)
+}
+
+/// So many gates that pass.
+fn goals(gates: usize) -> String {
+    let mut goals = String::from("goals:\n");
+    for n in 0..gates {
+        // Writing to a string does not fail.
+        let _ = writeln!(goals, "- {{id: g{n}, type: hard, cmd: 'true', pass_when: exit_code == 0}}");
+    }
+    // With all gates green the next turn would be the skeptic's; a soft goal that nobody reviews keeps the run going.
+    goals.push_str("- {id: reviewed, type: soft, prompt: look, reviewer: other, review_interval: 100000}\n");
+    goals
+}
+
+/// What one more gate costs behind this wall, in milliseconds: what a loop does once a tick has no part in it.
+fn a_gate(dir: &Path, peers: &Path, wall: &str) -> Result<f64, Failure> {
+    let mut best = f64::MAX;
+    for round in 0..3 {
+        let mut took = [Duration::ZERO; 2];
+        for (took, gates) in took.iter_mut().zip([1, 1 + MORE]) {
+            let ground = Ground::new(&dir.join(format!("{wall}{gates}-{round}")), peers, 200, &goals(gates))?;
+            let file = ground.repo().join(".peers/config.yaml");
+            let config = fs::read_to_string(&file)?;
+            fs::write(file, config.replace("idle_halt_after: 1000", "idle_halt_after: 1000, parallel: 1"))?;
+            ground.accept()?;
+            ground.behind(wall)?;
+            *took = timed(&ground, SHORT)?;
+        }
+        let [one, many] = took;
+        best = best.min(ms(many.saturating_sub(one)) / as_f64(SHORT * u64::try_from(MORE)?));
+    }
+    Ok(best)
+}
+
+/// Prints what the git directory of a turn costs a tick.
+fn turn_git(out: &mut dyn Write) -> Result<(), Failure> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let done = Command::new(cargo)
+        .args(["bench", "--quiet", "-p", "peers-git", "--bench", "turn_git", "--", "5000", "100000"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !done.status.success() {
+        return Err(format!("the bench of the turn git ended with {}", done.status).into());
+    }
+    Ok(out.write_all(&done.stdout)?)
 }
 
 fn timed(ground: &Ground, ticks: u64) -> Result<Duration, Failure> {
