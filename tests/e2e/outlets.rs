@@ -170,6 +170,10 @@ fn behind_each_wall_a_peer_asks_its_model_without_holding_the_key() {
         );
         assert!(!sent.contains("bearer"), "{sent}");
         assert!(seen["other"].as_str().unwrap().starts_with("HTTP/1.1 403"), "{wall}: {}", seen["other"]);
+        if wall != "landlock" {
+            let denied = seen["denied"].as_str().unwrap();
+            assert!(denied.starts_with("HTTP/1.1 403"), "{wall}: {denied}");
+        }
         assert!(!seen.to_string().contains(KEY), "{wall}: {seen}");
         assert_eq!((&seen["login"], &seen["state"]), (&json!(""), &json!(true)), "{wall}");
         // What it used was counted by the proxy; its tool says nothing.

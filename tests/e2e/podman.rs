@@ -135,7 +135,7 @@ fn a_gate_that_takes_too_long_is_ended_with_its_container_and_the_last_line_of_o
     let Some(world) = world() else { return };
     world.write(
         ".peers/goals.yaml",
-        "goals:\n  - {id: slow, type: hard, cmd: sleep 600, pass_when: exit_code == 0, timeout_s: 2}\n  \
+        "goals:\n  - {id: slow, type: hard, cmd: \"trap '' TERM; while :; do sleep 1; done\", pass_when: exit_code == 0, timeout_s: 2}\n  \
          - {id: says, type: hard, cmd: 'echo first; echo last; exit 3', pass_when: exit_code == 3}\n",
     );
     world.accept(&[]);
@@ -194,6 +194,22 @@ fn what_is_written_inside_belongs_to_the_operator_outside() {
     assert_eq!(world.git(&["log", "-2", "--format=%an"]), "ben\nann");
     assert_eq!(world.git(&["status", "--short"]), "");
     assert!(containers(&world, Some(&run_id(&world))).is_empty());
+}
+
+#[test]
+fn a_container_of_ours_whose_keeper_is_gone_is_removed_by_prune_and_by_the_next_start() {
+    let Some(world) = world() else { return };
+    let stray = || {
+        let label = "io.peers.keeper=1.0.none";
+        podman(&world, &["create", "--label", label, "localhost/peers:dev", "true"]);
+        assert_eq!(containers(&world, None).len(), 1);
+    };
+    stray();
+    world.ctl(&["prune", "--containers"]).exits(0);
+    assert!(containers(&world, None).is_empty());
+    stray();
+    world.peers(&["sandbox", "shell", "--gate", "-c", "true"]).exits(0);
+    assert!(containers(&world, None).is_empty());
 }
 
 /// What `doctor --isolation` of the specification asks of a container, besides the table of walls.
@@ -270,8 +286,9 @@ fn a_whole_loop_in_a_container_works_behind_a_wall_in_there_and_leaves_nothing()
     use std::os::unix::fs::MetadataExt as _;
     let Some(world) = whole() else { return };
     // What an agent finds of the operator's, and of the loop.
-    let look =
-        "cd ..; { ls -A home home/config/peers; cat /proc/[0-9]*/environ; echo end; } > scripts/look 2>&1";
+    let look = "cd ..; { ls -A home home/config/peers; cat /proc/[0-9]*/environ; : > /usr/x && echo OPEN; \
+        cat home/state/peers/*/project.json && echo OPEN; \
+        cat /etc/shadow && echo OPEN; mount -t tmpfs none /mnt && echo OPEN; echo end; } > scripts/look 2>&1";
     let turn =
         json!([{"shell": {"run": look}}, {"write": {"path": "ann.txt", "text": "x"}}, {"handoff": "Work"}]);
     world.script("ann", &json!({"turns": [turn]}).to_string());
@@ -279,7 +296,7 @@ fn a_whole_loop_in_a_container_works_behind_a_wall_in_there_and_leaves_nothing()
     said.out_has("in a container").out_lacks("unconfined");
     assert_eq!(world.records("run-started").len(), 1, "{said:?}\n{}", log(&world));
     let look = std::fs::read_to_string(world.path("scripts/look")).unwrap();
-    assert!(look.ends_with("end\n") && !look.contains("PEERS_KEEPER"), "{look}");
+    assert!(look.ends_with("end\n") && !look.contains("PEERS_KEEPER") && !look.contains("OPEN"), "{look}");
     assert!(!look.contains("sandbox.yaml") && !look.contains("state"), "{look}");
     assert_eq!(world.git(&["log", "-2", "--format=%an"]), "ben\nann", "{}", log(&world));
     assert_eq!(world.git(&["status", "--short"]), "");

@@ -4,8 +4,9 @@
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write as _;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,12 @@ const PLACES: [bool; 4] = [true, true, false, false];
 const OWN_SHADOW: &str =
     "s=$(cat /etc/shadow) && sum=$(printf %s \"$s\" | cksum) && test \"${SHADOW:-$sum}\" = \"$sum\"";
 
-const ROWS: [Row; 26] = [
+/// More than may be there at a time. Nobody tries it without a limit of ours.
+const BOMB: &str = "i=0; while [ $i -lt 5000 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null";
+/// In the environment of `peers` itself, under a name that no child is given.
+const SECRET: (&str, &str) = ("OPERATORS_API_TOKEN", "of-the-operator-7c1f");
+
+const ROWS: [Row; 36] = [
     peer("read a file of yours", "cat \"$OUT/key\"", ALL, ""),
     peer("the same through a link in the repository", "ln -sfn \"$OUT/key\" l && cat l", ALL, ""),
     peer("write a file of yours", "echo x >> \"$OUT/key\"", ALL, ""),
@@ -50,6 +56,12 @@ const ROWS: [Row; 26] = [
     peer("read another project", "cat \"$OUT/other/secret\"", ALL, ""),
     peer("read `/etc/shadow`", OWN_SHADOW, ALL, ROOT),
     peer("read the environment of the loop", "cat \"/proc/$LOOP/environ\"", ALL, ""),
+    peer(
+        "read a secret of the loop in the environment of any process, `/proc/1/environ` too",
+        "cat /proc/[0-9]*/environ 2>/dev/null | grep -aq \"$secret\"",
+        ALL,
+        "",
+    ),
     peer("signal the loop", "kill -0 \"$LOOP\"", ALL, "Landlock: before Linux 6.12 it may"),
     peer(
         "see the processes of this machine",
@@ -58,6 +70,19 @@ const ROWS: [Row; 26] = [
         "Landlock: names and arguments, nothing else",
     ),
     peer("leave a program behind that runs as you (set-user-ID)", "cp /bin/cat s && chmod u+s s", ALL, ""),
+    Row {
+        who: "turn",
+        threat: "leave a daemon behind that outlives the turn",
+        script: "setsid sh -c 'trap \"\" HUP TERM; while :; do sleep 600; done' \"$TAG\" </dev/null >/dev/null 2>&1 &",
+        holds: [true; 4],
+        left: "",
+    },
+    peer(
+        "fill the table of processes (a fork bomb)",
+        BOMB,
+        PLACES,
+        "bwrap: open where peers runs as root; elsewhere your own limit alone, and not tried",
+    ),
     peer("mount something", "mount -t tmpfs none \"$PWD/.git\"", ALL, ROOT),
     peer(
         "read what the other peer is told",
@@ -66,6 +91,7 @@ const ROWS: [Row; 26] = [
         "Landlock: a review is not blind",
     ),
     peer("read what the other peer said", "cat .peers/log/said", PLACES, "Landlock: a review is not blind"),
+    peer("read the messages of peers", "cat .peers/comms/said", PLACES, "Landlock: a review is not blind"),
     peer(
         "change goals or configuration",
         "echo '#' >> .peers/goals.yaml",
@@ -77,6 +103,12 @@ const ROWS: [Row; 26] = [
         "echo '#' > .git/hooks/pre-commit",
         PLACES,
         "elsewhere it is put back after the turn, and told",
+    ),
+    peer(
+        "plant attributes of git",
+        "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes",
+        PLACES,
+        "elsewhere they are put back after the turn, and told",
     ),
     peer(
         "plant a git configuration",
@@ -116,7 +148,26 @@ const ROWS: [Row; 26] = [
         "Landlock: agents have your network",
     ),
     peer(
-        "use a network interface, for a raw socket, UDP or DNS",
+        "reach a port of this machine without the proxy (`unset HTTP_PROXY`)",
+        "bash -c 'unset HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; exec 3<>/dev/tcp/127.0.0.1/$PORT'",
+        PLACES,
+        "Landlock: agents have your network",
+    ),
+    peer(
+        "talk UDP to a port of this machine",
+        "bash -c 'exec 3<>/dev/udp/127.0.0.1/$UDP && echo x >&3 && read -rn 1 -t 20 answer <&3'",
+        PLACES,
+        "Landlock: agents have your network",
+    ),
+    peer(
+        "ask a DNS server",
+        "perl -MSocket -e 'socket(S, AF_INET, SOCK_DGRAM, 0) && send(S, q(x), 0, sockaddr_in($ENV{DNSPORT}, inet_aton($ENV{DNS}))) or exit 1'",
+        PLACES,
+        "Landlock: agents have your network",
+    ),
+    peer("open a raw socket", "perl -MSocket -e 'socket(S, AF_INET, SOCK_RAW, 1) or exit 1'", ALL, ROOT),
+    peer(
+        "see a network interface of this machine",
         "[ \"$(grep -c : /proc/net/dev)\" -gt 1 ]",
         PLACES,
         "Landlock: agents have your network",
@@ -134,6 +185,12 @@ const ROWS: [Row; 26] = [
         "elsewhere it is found, or put back",
     ),
     gate(
+        "read what peers say to each other, from a gate",
+        "cat .peers/log/said || cat .peers/inbox/ben/note || cat .peers/comms/said",
+        PLACES,
+        "Landlock: only `.git` and `.peers/` as a peer has them",
+    ),
+    gate(
         "read a token in the configuration of git, from a gate",
         "grep -q s3cret .git/config",
         PLACES,
@@ -149,6 +206,8 @@ struct Ground {
     _sockets: [UnixListener; 2],
     shared: PathBuf,
     vars: String,
+    udp: u16,
+    tag: String,
 }
 
 impl Ground {
@@ -161,9 +220,11 @@ impl Ground {
         }
         world.write(".peers/inbox/ben/note", "for ben\n");
         world.write(".peers/log/said", "by ben\n");
+        world.write(".peers/comms/said", "by ben\n");
         std::fs::create_dir_all(world.at(".git/hooks")).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = port.local_addr().unwrap().port();
+        let udp = answers();
         let tag = format!("peers-{}-{at}", std::process::id());
         let name = SocketAddr::from_abstract_name(&tag).unwrap();
         let sockets =
@@ -174,16 +235,32 @@ impl Ground {
         let sum = "s=$(cat /etc/shadow 2>/dev/null) && printf %s \"$s\" | cksum";
         let sum = std::process::Command::new("sh").args(["-c", sum]).output().unwrap().stdout;
         let vars = format!(
-            "export SHADOW='{}' OUT='{}' STORE='{}' LOOP={} PORT={at} TAG={tag}\n",
+            "export SHADOW='{}' OUT='{}' STORE='{}' LOOP={} PORT={at} UDP={udp} TAG={tag}\n",
             String::from_utf8_lossy(&sum).trim(),
             out.display(),
             world.store().display(),
             std::process::id(),
         );
-        Self { world, _port: port, _sockets: sockets, shared, vars }
+        Self { world, _port: port, _sockets: sockets, shared, vars, udp, tag }
+    }
+
+    /// The same in a turn, which succeeds where a process of its own is left.
+    fn turn(&self, wall: &str, script: &str) -> Ended {
+        self.world.set_wall(wall);
+        let script = format!("{}{script}", self.vars);
+        self.world.script("ann", &serde_json::json!({"turns": [[{"shell": script}]]}).to_string());
+        let mut done = self.world.peers(&["run", "--max-ticks", "1"]).exits(0);
+        let lines = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = lines.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+        let left = lines.any(|line| String::from_utf8_lossy(&line).contains(&self.tag));
+        done.code = Some(i32::from(!left));
+        done
     }
 
     fn shell(&self, who: &str, wall: &str, script: &str) -> Ended {
+        if who == "turn" {
+            return self.turn(wall, script);
+        }
         // As for an agent whose login the auth proxy serves, where that is to be had.
         let own = ["podman", "bwrap"].contains(&wall);
         let policy = match who {
@@ -192,13 +269,34 @@ impl Ground {
             _ => "",
         };
         std::fs::write(self.world.path("home/config/peers/sandbox.yaml"), policy).unwrap();
-        let script = format!("{}{script}", self.vars);
+        // Nobody outside is asked where nothing holds: there it is a port of this machine.
+        let dns = if own {
+            "DNS=192.0.2.53 DNSPORT=53".to_owned()
+        } else {
+            format!("DNS=127.0.0.1 DNSPORT={}", self.udp)
+        };
+        let script = format!("{}export {dns}\nsecret={}\n{script}", self.vars, SECRET.1);
         let mut args = vec!["sandbox", "shell", "--sandbox", wall, "-c", &script];
         if who == "gate" {
             args.push("--gate");
         }
-        self.world.peers(&args)
+        let mut command = self.world.command(crate::support::program());
+        Ended::of(&command.env(SECRET.0, SECRET.1).args(&args).output().unwrap())
     }
+}
+
+/// A port that answers what it is sent, by UDP.
+fn answers() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 64];
+        while let Ok((_, from)) = socket.recv_from(&mut bytes) {
+            // Whoever asked may be gone.
+            let _gone = socket.send_to(b"answer\n", from);
+        }
+    });
+    port
 }
 
 impl Drop for Ground {
@@ -234,7 +332,10 @@ fn is_out_of_reach(row: &Row, wall: &str) -> bool {
     let mut parts = release.split(['.', '-']).map(|part| part.trim().parse::<u32>().unwrap_or(0));
     let old = (parts.next(), parts.next()) < (Some(6), Some(12));
     let alone = std::fs::read_to_string("/proc/net/dev").unwrap().lines().count() < 4;
+    let own = ["podman", "bwrap"].contains(&wall);
+    let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     lacks
+        || (row.script == BOMB && (!own || (root && wall == "bwrap")))
         || (alone && row.script.contains("/proc/net/dev"))
         || (old && wall == "landlock" && row.threat == "signal the loop")
         || (old && row.who == "peer with your network")
@@ -294,6 +395,33 @@ fn what_work_needs_is_there_behind_each_wall() {
         let done =
             ground.shell("gate", wall, "echo built > out && git log --oneline && echo x > \"$HOME/y\"");
         assert_eq!(done.code, Some(0), "{wall}: {}{}", done.out, done.err);
+    }
+}
+
+/// Behind the walls that hold all of it: elsewhere it would ask hosts outside.
+#[test]
+fn the_doctor_tries_the_wall_from_inside_and_says_what_each_attempt_came_to() {
+    for wall in ["podman", "bwrap"] {
+        let ground = Ground::new();
+        if !ground.world.has_wall(wall) {
+            continue;
+        }
+        ground.world.set_wall(wall);
+        ground.world.ctl(&["add", "."]).exits(0);
+        let done = ground.world.ctl(&["doctor", "repo", "--isolation"]);
+        for (who, cannot) in [
+            ("an agent", "read the trusted store"),
+            ("an agent", "write `/usr`"),
+            ("an agent", "read the environment of peers"),
+            ("an agent", "see processes outside"),
+            ("an agent", "write `.git/config`"),
+            ("an agent", "move `.git` away"),
+            ("an agent", "write `.peers/`"),
+            ("a gate", "reach an address"),
+            ("a gate", "look a name up"),
+        ] {
+            done.out_has(&format!("ok  isolation   {who} behind {wall} cannot {cannot}"));
+        }
     }
 }
 
