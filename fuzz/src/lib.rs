@@ -8,6 +8,7 @@ pub mod claims;
 pub mod config;
 pub mod dsl;
 pub mod goals;
+pub mod proxy;
 pub mod streams;
 
 mod problems;
@@ -36,6 +37,7 @@ mod tests {
         seeds_pass("claims", super::claims::check);
         seeds_pass("config", super::config::check);
         seeds_pass("goals", super::goals::check);
+        seeds_pass("proxy", super::proxy::check);
         seeds_pass("streams", super::streams::check);
     }
 }

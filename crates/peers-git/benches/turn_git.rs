@@ -1,6 +1,13 @@
 //! What the git directory of a turn costs a tick: made, and taken in again with one commit. Beside it the import that a
 //! tick has without one. `cargo bench -p peers-git --bench turn_git -- FILES...`; medians of some turns.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench may panic, and says its figures"
+)]
+
 use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +29,7 @@ fn main() {
         let Ok(files) = word.parse() else { continue };
         let with = Stage::new(files).turns();
         let bare = Stage::new(files).imports();
-        let [made, harvested, published, look] = with.each_ref().map(median);
+        let [made, harvested, published, look] = with.each_ref().map(|of| median(of));
         let bare = median(&bare);
         println!(
             "turn git, {files} files: made in {made:.1} ms, harvested in {harvested:.1} (a look at the work tree is in it, and takes {look:.1}), published in {published:.1}; a turn without it is imported in {bare:.1}: {:.1} ms a tick, looks not counted",
@@ -31,8 +38,8 @@ fn main() {
     }
 }
 
-fn median(of: &Vec<Duration>) -> f64 {
-    let mut sorted = of.clone();
+fn median(of: &[Duration]) -> f64 {
+    let mut sorted = of.to_owned();
     sorted.sort();
     sorted[sorted.len() / 2].as_secs_f64() * 1000.0
 }
@@ -114,12 +121,13 @@ impl Stage {
     }
 
     fn imports(mut self) -> Vec<Duration> {
+        let rounds = self.rounds;
         let turn = |round| {
             let (repo, _tip) = self.looked();
             self.commit(&self.dir.path().join("repo/.git"), round);
             timed(|| black_box(self.control.import(&repo, None).unwrap())).0
         };
-        (0..self.rounds).map(turn).collect()
+        (0..rounds).map(turn).collect()
     }
 }
 

@@ -4,13 +4,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
 
 const TEST: &str = "PEERS_SYS_TEST";
 const PLACE: &str = "PEERS_SYS_TEST_PLACE";
+const STEP: &str = "PEERS_SYS_TEST_STEP";
 
 /// In the child of `test`: its directory.
 pub(crate) fn child_place(test: &str) -> Option<PathBuf> {
@@ -35,6 +36,57 @@ fn command(test: &str, place: &Path) -> Command {
     let mut command = Command::new(crate::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(TEST, test).env(PLACE, place);
     command
+}
+
+/// Runs the child side of `test` to its end, whatever that is.
+pub(crate) fn run_child(test: &str, place: &Path, step: &str) -> Output {
+    command(test, place).env(STEP, step).stdin(Stdio::null()).output().unwrap()
+}
+
+/// In a child of [`run_child`]: which of its steps is asked for.
+pub(crate) fn child_step() -> String {
+    crate::env::Env::current().text(STEP).unwrap().to_owned()
+}
+
+/// Runs the child side of `test` in a place that the shell script `make` has made at `place` for it alone, as the
+/// administrator of namespaces of its own. Where such a place cannot be made, it says so.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_in_mount(test: &str, place: &Path, make: &str) {
+    let child = command(test, place);
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    unshare.arg(format!("{make} || exit 77; exec \"$@\"")).arg(place);
+    unshare.arg(child.get_program()).args(child.get_args());
+    unshare.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ended = unshare.stdin(Stdio::null()).output();
+    match &ended {
+        Ok(output) if output.status.success() || output.status.code() == Some(101) => {
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(stdout.contains("1 passed"), "the child ran no test: {stdout}");
+        }
+        no_namespace => eprintln!("not shown: {no_namespace:?}"),
+    }
+}
+
+/// From here on this process dies of SIGSYS when this thread makes one of these calls. False where the kernel filters
+/// no calls.
+#[cfg(target_os = "linux")]
+pub(crate) fn die_at(calls: Vec<(nix::libc::c_long, Vec<seccompiler::SeccompRule>)>) -> bool {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let deadly = calls.into_iter().collect();
+    let filter = SeccompFilter::new(deadly, SeccompAction::Allow, SeccompAction::KillProcess, arch);
+    let program = BpfProgram::try_from(filter.unwrap()).unwrap();
+    // Such a death leaves a core behind.
+    crate::confine::hide_memory().unwrap();
+    match seccompiler::apply_filter(&program) {
+        Ok(()) => true,
+        Err(error) => {
+            eprintln!("not shown: {error}");
+            false
+        }
+    }
 }
 
 /// A child that works until it is killed.

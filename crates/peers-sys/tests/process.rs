@@ -8,18 +8,23 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use peers_model::{RunId, TickNo};
+use peers_sys::confine::{Confine, Files, Filter};
 use peers_sys::identity::{Pid, ProcIdentity, is_alive};
 use peers_sys::reap::{self, Guard, Orphans, Stillness, Sweep};
 use peers_sys::signal::{Signal, SignalError, signal_verified};
 use peers_sys::spawn::{Child, Limits, RawExit, Spawn, SpawnError, Stdin, StubProgram, WaitError};
 use peers_sys::stub::{Mark, StubFailureKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 
 const DEADLINE: Duration = Duration::from_mins(1);
 /// Runs until it is killed, or nobody holds its stdout any more.
@@ -273,6 +278,120 @@ fn a_stub_whose_parent_has_gone_runs_nothing() {
     assert!(err.starts_with(&format!("peers-stub: setup-failed {mark} 0 parent: ")), "{err}");
     let other = Mark::random().unwrap();
     assert_eq!(other.failure(RawExit::Code(126), err.as_bytes()), None);
+}
+
+/// From here on the kernel refuses these calls of this thread and of its children with an error of our own.
+fn refuse(call: nix::libc::c_long, when: &[(u8, SeccompCmpArgLen, SeccompCmpOp, u64)]) {
+    let one = |(at, length, how, value): &(u8, SeccompCmpArgLen, SeccompCmpOp, u64)| {
+        SeccompCondition::new(*at, length.clone(), how.clone(), *value).unwrap()
+    };
+    let all: Vec<_> = when.iter().map(one).collect();
+    let rules = if all.is_empty() { Vec::new() } else { vec![SeccompRule::new(all).unwrap()] };
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let error = SeccompAction::Errno(OURS.unsigned_abs());
+    let filter = SeccompFilter::new([(call, rules)].into(), SeccompAction::Allow, error, arch).unwrap();
+    seccompiler::apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
+}
+
+/// An error that none of the calls of the stub gives by itself.
+const OURS: i32 = nix::libc::EADDRNOTAVAIL;
+
+/// A child that asks for every step of the stub, but for what needs Landlock where there is none.
+fn of_all_steps() -> Spawn {
+    let mut spawn = program("echo", &["ran"]);
+    spawn.limits = Limits { processes: Some(1 << 20), file_bytes: Some(4096), memory_bytes: Some(1 << 40) };
+    let all = Files { read: vec!["/".into()], write: Vec::new() };
+    let files = peers_sys::confine::has_landlock().then_some(all);
+    spawn.confine = Confine { files, filter: Some(Filter::Usual), apart: false };
+    spawn
+}
+
+/// The stub of this child fails at this step with this error of the system, and runs nothing.
+fn fails_at(spawn: &Spawn, step: &str, errno: i32) {
+    let mut child = spawn.start().unwrap();
+    let err = read_to_end(&mut child.take_stderr().unwrap());
+    assert_eq!(read_to_end(&mut child.take_stdout().unwrap()), "", "{step}: the program ran");
+    let exit = await_exit(&mut child);
+    assert_eq!(exit, RawExit::Code(126), "{step}: {err}");
+    let failure = child.stub_failure(exit, err.as_bytes()).unwrap_or_else(|| panic!("{step}: {err}"));
+    assert_eq!((failure.kind, failure.errno), (StubFailureKind::Setup, errno), "{step}: {err}");
+    assert!(failure.message.starts_with(&format!("{step}: ")), "{step}: {err}");
+    assert_eq!(err.lines().count(), 1, "{step}: {err}");
+    child.reap().unwrap();
+    let left = nix::sys::wait::waitpid(None, Some(nix::sys::wait::WaitPidFlag::WNOHANG));
+    assert_eq!(
+        left,
+        Err(nix::errno::Errno::ECHILD),
+        "{step}: nothing is left, not even of a child of the stub"
+    );
+}
+
+#[test]
+fn a_stub_that_fails_says_at_which_step_and_why_and_leaves_no_child() {
+    use nix::libc;
+
+    const SET_LIMIT: libc::c_long = libc::SYS_prlimit64;
+    isolated("a_stub_that_fails_says_at_which_step_and_why_and_leaves_no_child", || {
+        reap::become_subreaper().unwrap();
+        let (exit, out, err) = run(&of_all_steps());
+        assert_eq!((exit, out.as_str()), (RawExit::Code(0), "ran\n"), "{err}");
+
+        let is = |at, value| (at, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+        // Reading a limit goes through the same call, without a new one.
+        let limit = |kind: u64| vec![is(1, kind), (2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)];
+        let steps = [
+            ("parent", libc::SYS_prctl, vec![is(0, 1)]), // PR_SET_PDEATHSIG
+            ("setsid", libc::SYS_setsid, Vec::new()),
+            ("core limit", SET_LIMIT, limit(libc::RLIMIT_CORE.into())),
+            ("process limit", SET_LIMIT, limit(libc::RLIMIT_NPROC.into())),
+            ("file size limit", SET_LIMIT, limit(libc::RLIMIT_FSIZE.into())),
+            ("memory limit", SET_LIMIT, limit(libc::RLIMIT_AS.into())),
+            ("capabilities", libc::SYS_capget, Vec::new()),
+            ("landlock", libc::SYS_landlock_restrict_self, Vec::new()),
+            ("seccomp", libc::SYS_seccomp, Vec::new()),
+        ];
+        for (step, call, when) in steps {
+            if matches!(step, "capabilities" | "landlock") && of_all_steps().confine.files.is_none() {
+                eprintln!("not shown: {step}: no Landlock");
+                continue;
+            }
+            // A filter holds for one thread and those that it starts.
+            let failing = std::thread::spawn(move || {
+                refuse(call, &when);
+                fails_at(&of_all_steps(), step, OURS);
+            });
+            failing.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_stub_that_leads_a_group_already_says_that_it_can_begin_no_session() {
+    let mark = "0123456789abcdef0123456789abcdef";
+    let parent = std::process::id().to_string();
+    let args = ["__spawn", "--mark", mark, "--parent", &parent, "--exec", "/bin/echo", "--", "echo", "ran"];
+    let mut command = Command::new(stub_path());
+    let output = command.args(args).process_group(0).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(126), Vec::new()));
+    let err = String::from_utf8(output.stderr).unwrap();
+    let told = format!("peers-stub: setup-failed {mark} {} setsid: ", nix::libc::EPERM);
+    assert!(err.starts_with(&told), "{err}");
+}
+
+#[test]
+fn a_stub_behind_too_many_walls_says_that_there_is_no_room_for_its_own() {
+    isolated("a_stub_behind_too_many_walls_says_that_there_is_no_room_for_its_own", || {
+        let spawn = of_all_steps();
+        if spawn.confine.files.is_none() {
+            return eprintln!("not shown: no Landlock");
+        }
+        reap::become_subreaper().unwrap();
+        let walls = Confine { filter: None, ..spawn.confine.clone() };
+        // The kernel stacks sixteen.
+        let (step, _) = (0..=16).find_map(|_| walls.apply().err()).unwrap();
+        assert_eq!(step, "landlock");
+        fails_at(&spawn, "landlock", nix::libc::E2BIG);
+    });
 }
 
 // The end of a child.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::{Fixture, command, put, substrate};
 use crate::{
-    ControlDir, GuardSnapshot, MergeStyle, PeerRepo, Route, SyntheticGit, operator_excludes, remove_checkout,
-    scan,
+    ControlDir, GitError, GuardSnapshot, MergeStyle, PeerRepo, Route, SyntheticGit, operator_excludes,
+    remove_checkout, scan,
 };
 
 const HOOKS: &str = "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg \
@@ -14,13 +14,13 @@ const HOOKS: &str = "applypatch-msg pre-applypatch post-applypatch pre-commit pr
      post-rewrite sendemail-validate fsmonitor-watchman post-index-change";
 
 /// Traps in configuration, hooks and attributes; each one writes the canary.
-struct Hostile {
-    fixture: Fixture,
-    canary: PathBuf,
+pub(super) struct Hostile {
+    pub(super) fixture: Fixture,
+    pub(super) canary: PathBuf,
 }
 
 impl Hostile {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let fixture = Fixture::new();
         fixture.write("b", "b\n");
         fixture.write("sub/c", "c\n");
@@ -59,13 +59,13 @@ impl Hostile {
         Self { fixture, canary }
     }
 
-    fn assert_quiet(&self, what: &str) {
+    pub(super) fn assert_quiet(&self, what: &str) {
         let text = std::fs::read_to_string(&self.canary).unwrap_or_default();
         assert!(text.is_empty(), "{what} ran: {text}");
     }
 
     /// A commit made without springing the traps.
-    fn commit(&self, file: &str, text: &str) {
+    pub(super) fn commit(&self, file: &str, text: &str) {
         let (config, hooks) = (self.fixture.read(".git/config"), self.fixture.work.join(".git/hooks"));
         let attributes = self.fixture.read(".git/info/attributes");
         self.fixture.write(".git/config", "[core]\nrepositoryformatversion = 0\n");
@@ -194,4 +194,38 @@ fn a_giant_blob_is_not_loaded() {
     let parent = facts.tree_of(&fixture.rev("HEAD~1")).unwrap();
     let changes = facts.diff_trees(&parent, &facts.tree_of(&head).unwrap()).unwrap();
     assert!(changes[0].binary);
+}
+
+#[test]
+fn a_blob_that_says_that_it_has_a_gibibyte_is_told_by_its_size_alone() {
+    let fixture = Fixture::new();
+    let first = fixture.head();
+    // What an object begins with, uncompressed in its stream, and then what is none: nobody can read on.
+    let (id, mut begin) = ("12".repeat(20), format!("blob {}\0", 1_u64 << 30).into_bytes());
+    begin.resize(200, 0);
+    let length = u16::try_from(begin.len()).unwrap();
+    let stream =
+        [&[0x78, 1, 0][..], &length.to_le_bytes(), &(!length).to_le_bytes(), &begin, &[0xff]].concat();
+    put(&fixture.work.join(".git/objects").join(&id[..2]).join(&id[2..]), &stream);
+    let tree = fixture.object("tree", [&b"100644 zeros\0"[..], &[0x12; 20]].concat());
+    let commit = fixture.git(&["commit-tree", "-p", first.as_str(), "-m", "giant", tree.trim()]);
+    let giant = peers_model::CommitId::new(commit.trim()).unwrap();
+    let repo = fixture.open();
+    let facts = repo.facts();
+    let (old, new) = (facts.tree_of(&first).unwrap(), facts.tree_of(&giant).unwrap());
+    let too_large = |error: GitError| assert!(matches!(error, GitError::TooLarge { .. }), "{error:?}");
+    too_large(facts.read_blob(&giant, "zeros", 1 << 20).unwrap_err());
+    too_large(facts.read_blob_of(&new, "zeros", 1 << 20).unwrap_err());
+    too_large(facts.read_object(&id, 1 << 20).unwrap_err());
+    too_large(facts.blame(&giant, "zeros", None).unwrap_err());
+    assert_eq!(facts.object_size(&id).unwrap(), 1 << 30);
+    assert!(facts.diff_trees(&old, &new).unwrap().iter().any(|change| change.binary));
+    assert!(facts.diff_text(&old, &new, |_| true, 1 << 20).unwrap().text.contains("Binary files differ"));
+    assert!(facts.new_lines(Some(&old), &new, |_| true).unwrap().iter().all(|(_, lines)| lines.is_empty()));
+    let control = fixture.imported();
+    assert_eq!(
+        control.missing_object(&repo, &giant).unwrap(),
+        None,
+        "the size of a blob is all that is looked at"
+    );
 }

@@ -5,6 +5,7 @@ mod first;
 mod fixture;
 mod guard;
 mod hostile;
+mod hostile_all;
 mod import;
 mod index;
 mod mended;

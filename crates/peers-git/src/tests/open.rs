@@ -80,6 +80,18 @@ fn a_damaged_configuration_or_head_is_corrupt() {
 }
 
 #[test]
+fn an_extension_that_nobody_knows_is_refused_by_its_name() {
+    let fixture = Fixture::new();
+    fixture.write(".git/config", "[core]\nrepositoryformatversion = 1\n[extensions]\nunheardOf = true\n");
+    let error = fails(&fixture);
+    assert!(matches!(error, RepoError::UnsupportedExtension { .. }), "{error:?}");
+    assert!(error.to_string().to_lowercase().contains("unheardof"), "{error}");
+    // One that is known is no reason.
+    fixture.write(".git/config", "[core]\nrepositoryformatversion = 1\n[extensions]\nnoop = true\n");
+    assert_eq!(fixture.open().facts().head().unwrap().branch.as_deref(), Some("refs/heads/main"));
+}
+
+#[test]
 fn special_files_where_plain_ones_belong_are_found_without_touching_them() {
     for name in
         ["HEAD", "config", "packed-refs", "index", "refs/heads/main", "refs/x", "logs/HEAD", "shallow"]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use peers_proxy::auth::{Provider, Service};
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Barrier;
 
 use crate::fake::{Answer, Asked, Fake, Once, events, json};
 use crate::world::{Setting, Told, World, request, with_key, with_login, with_oauth};
@@ -32,11 +33,29 @@ fn tokens(count: &AtomicUsize) -> Answer {
 
 /// A service that takes only the token of `good`, and renews logins.
 async fn strict(good: &'static str) -> Fake {
+    Fake::start(only(good)).await
+}
+
+fn only(good: &'static str) -> impl Fn(&Asked) -> Answer {
     let count = AtomicUsize::new(0);
-    Fake::start(move |asked| match asked.line.as_str() {
+    move |asked| match asked.line.as_str() {
         "POST /token" => tokens(&count),
         _ if asked.header("authorization") == format!("Bearer {good}") => json(200, "{}"),
         _ => json(401, "{\"type\":\"error\",\"error\":{\"type\":\"authentication_error\"}}"),
+    }
+}
+
+/// The same, but the first connections are answered when there are so many of them.
+async fn strict_to_a_crowd(good: &'static str, crowd: usize) -> Fake {
+    let (count, all) = (AtomicUsize::new(0), Arc::new(Barrier::new(crowd)));
+    Fake::start_with(only(good), move |stream| {
+        let waits = (count.fetch_add(1, Ordering::Relaxed) < crowd).then(|| Arc::clone(&all));
+        async move {
+            if let Some(all) = waits {
+                all.wait().await;
+            }
+            Some(stream)
+        }
     })
     .await
 }
@@ -141,7 +160,7 @@ async fn a_late_refusal_of_an_old_token_says_nothing_of_the_new_one() {
 
 #[tokio::test]
 async fn twenty_refusals_at_once_are_one_renewal() {
-    let fake = strict("a1").await;
+    let fake = strict_to_a_crowd("a1", 20).await;
     let world = Arc::new(home(&login("a0", "r0", 8)).world(&fake).await);
     let all: Vec<_> = (0..20)
         .map(|_| {
@@ -153,6 +172,13 @@ async fn twenty_refusals_at_once_are_one_renewal() {
         assert_eq!(asked.await.unwrap(), 200);
     }
     assert_eq!(renewals(&fake), 1);
+    let sent = |token: &str| {
+        let asked = fake.asked();
+        let with = asked.iter().filter(|asked| asked.header("authorization") == format!("Bearer {token}"));
+        with.count()
+    };
+    assert_eq!((sent("a0"), sent("a1")), (20, 20), "each was refused once, and repeated once");
+    assert_eq!(fake.asked().len(), 41);
 }
 
 #[tokio::test]

@@ -442,13 +442,12 @@ impl Ground {
             outlets: Rc::new(outlets),
             setup_pause: options.setup_pause,
         }));
-        let settings = if all_inside { site.open_settings() } else { site.tool_settings() };
-        let homes = if was_killed {
-            // It may have been behind no wall.
-            ToolHomes::look(site.tool_settings()).as_kept_in(&store_dir)
-        } else {
-            ToolHomes::look(settings)
-        };
+        // A run that was killed may have been behind no wall.
+        let settings = if all_inside && !was_killed { site.open_settings() } else { site.tool_settings() };
+        let mut homes = ToolHomes::look(settings);
+        if was_killed {
+            homes = homes.as_kept_in(&store_dir);
+        }
         homes.keep(&store_dir)?;
         let open_book = OpenBook::new(book);
         let (events, mut arriving) = procs::channel();

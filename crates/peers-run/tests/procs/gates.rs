@@ -7,7 +7,7 @@ use peers_run::env::Policy;
 use peers_run::ports::Procs;
 use peers_run::procs::Live;
 
-use crate::stage::{FOREVER, Stage, isolated, judged, process, until};
+use crate::stage::{FOREVER, NEVER, Stage, isolated, judged, process, until};
 
 const PASS: &str = "exit_code == 0";
 
@@ -64,6 +64,15 @@ fn a_gate_knows_where_it_is_and_nothing_of_the_operator() {
     let verdicts = stage.judge();
     assert!(verdicts[0].verdict.is_pass(), "{:?}", verdicts[0]);
     assert!(stage.scratch_is_tidy(), "its home is gone");
+}
+
+#[test]
+fn nothing_that_must_not_pass_is_in_the_environment_of_a_real_gate() {
+    let mut stage = Stage::with_sentinels();
+    stage.settings = format!("goals: {{env: [{}]}}\n", NEVER.join(", "));
+    stage.gate("g", "env | grep -c sentinel; test -n \"$PATH\"", "stdout == '0\\n' and exit_code == 0");
+    let verdicts = stage.judge();
+    assert!(verdicts[0].verdict.is_pass(), "{:?}", verdicts[0]);
 }
 
 #[test]

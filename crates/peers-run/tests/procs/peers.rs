@@ -137,6 +137,42 @@ fn row_33_a_prompt_that_is_too_long_for_an_argument_goes_through_a_private_file(
     assert!(stage.scratch_is_tidy(), "the file is gone");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_prompt_by_stdin_by_file_or_too_long_for_an_argument_is_in_no_command_line() {
+    // A word, and a pattern for it that is not found by itself.
+    let word = || {
+        let word = peers_sys::rand::hex::<8>().unwrap();
+        let (start, end) = word.split_at(15);
+        let pattern = format!("{start}[{end}]");
+        (word, pattern)
+    };
+    let ((word, pattern), (known, known_pattern)) = (word(), word());
+    let look = |pattern: &str| {
+        format!("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '{pattern}'")
+    };
+    let looks = format!("{}; {}", look(&pattern), look(&known_pattern));
+    let piped = format!("grep -c '{pattern}'");
+    let in_file = format!("{piped} \"$1\"");
+    let spilled = format!(
+        "file=$(printf %s \"$1\" | sed 's/.* in the file \\(.*\\)\\. Read.*/\\1/'); {piped} \"$file\""
+    );
+    let long = format!("{word}\n{}", "z\n".repeat(100_000));
+    for (mode, argument, reads, prompt) in [
+        ("stdin", "nothing", piped, &word),
+        ("file", "{PROMPT_FILE}", in_file, &word),
+        ("argv-substitute", "{PROMPT}", spilled, &long),
+    ] {
+        let script = format!("{reads}; {looks}");
+        let argv = serde_json::to_string(&["/bin/sh", "-c", &script, "sh", argument, &known]).unwrap();
+        let turn = Stage::new().turn(&format!("tool: other, prompt_mode: {mode}, argv: {argv}"), prompt);
+        let said: Vec<&str> = turn.exit.stdout_tail.lines().collect();
+        let [read, found, known] = said[..] else { panic!("{mode}: {:?}", turn.exit) };
+        assert_eq!((read, found), ("1", "0"), "{mode}: {:?}", turn.exit);
+        assert_ne!(known, "0", "{mode}: the look finds an argument that is there");
+    }
+}
+
 #[test]
 fn row_35_a_program_that_is_not_there_or_cannot_be_run_never_starts() {
     let stage = Stage::new();
@@ -226,6 +262,17 @@ fn row_32_invalid_bytes_and_escapes_fail_nothing_and_reach_no_record() {
 fn git_in_a_peers_turn_commits_in_the_peers_name() {
     let turn = Stage::new().shell("git config --get user.email; echo $GIT_AUTHOR_NAME $PEERS_PEER_NAME; git config --list --show-scope | grep -c ^system");
     assert_eq!(turn.exit.stdout_tail, "a@peers.local\na a\n0\n");
+}
+
+#[test]
+fn nothing_that_must_not_pass_is_in_the_environment_of_a_real_peer() {
+    for tool in ["other", "claude", "codex"] {
+        let stage = Stage::with_sentinels();
+        let argv = ["/bin/sh", "-c", "env | grep -c sentinel; test -n \"$PATH\""];
+        let argv = serde_json::to_string(&argv).unwrap();
+        let turn = stage.turn(&format!("tool: {tool}, argv: {argv}"), "");
+        assert_eq!((turn.exit.class, turn.exit.stdout_tail.as_str()), (ExitClass::Ok, "0\n"), "{tool}");
+    }
 }
 
 #[test]

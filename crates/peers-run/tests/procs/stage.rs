@@ -29,6 +29,51 @@ pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// Runs until it is killed.
 pub(crate) const FOREVER: &str = "exec tail -f /dev/null";
 pub(crate) const TICK: TickNo = TickNo(7);
+/// What a variable of [`NEVER`] holds.
+pub(crate) const SENTINEL: &str = "sentinel";
+/// Variables that no child gets, at least one of each kind, and one that nobody listed.
+pub(crate) const NEVER: [&str; 40] = [
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_SYSTEM",
+    "BASH_ENV",
+    "ENV",
+    "PROMPT_COMMAND",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "SSH_AUTH_SOCK",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DBUS_SYSTEM_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_PROFILE",
+    "KUBECONFIG",
+    "DOCKER_HOST",
+    "GITHUB_TOKEN",
+    "SOMETHING_ELSE",
+];
 
 /// A repository, its `.peers`, a scratch directory, and who runs in it.
 pub(crate) struct Stage {
@@ -67,6 +112,15 @@ impl Stage {
     pub(crate) fn limits(idle: u32, absolute: u32) -> Self {
         let mut stage = Self::new();
         stage.settings = format!("health: {{idle_timeout_s: {idle}, absolute_max_runtime_s: {absolute}}}\n");
+        stage
+    }
+
+    /// The operator has all of [`NEVER`], and even chose them, but for the last.
+    pub(crate) fn with_sentinels() -> Self {
+        let mut stage = Self::new();
+        stage.vars.extend(NEVER.map(|name| (name.into(), SENTINEL.into())));
+        let listed = &NEVER[..NEVER.len() - 1];
+        stage.chosen = Policy::passing(listed, listed);
         stage
     }
 

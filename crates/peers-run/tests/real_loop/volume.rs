@@ -2,7 +2,7 @@
 
 use peers_model::record::TickOutcome;
 
-use crate::world::{World, sh};
+use crate::world::{FIX, World, sh};
 
 /// A message of raw bytes, by way of a file, handed to git as it is.
 fn raw_commit(make: &str) -> String {
@@ -81,6 +81,40 @@ fn a_revert_of_committed_control_files_leaves_the_real_ones_alone() {
     assert!(w.has(".peers/goals.yaml") && w.has(".peers/config.yaml"));
     w.settled();
     w.run(&["--max-ticks=1"]).stopped("max_ticks", 0);
+}
+
+/// Two ticks go on as usual in a repository with ten thousand references, which `make` makes of their names.
+fn two_ticks_beside_many_references(make: impl FnOnce(&World, Vec<String>)) {
+    let w = World::new();
+    make(&w, (0..10_000).map(|n| format!("refs/heads/many/{}/b{n}", n % 20)).collect());
+    let refs = || w.git(&["for-each-ref", "refs/heads/many"]);
+    let before = refs();
+    assert_eq!(before.lines().count(), 10_000);
+    w.play("idle", &[&["write: {path: a.py, text: 'a = 1'}", "handoff"], FIX]);
+    w.run(&["--max-ticks=2", "--no-skeptic"]).stopped("complete", 0);
+    assert_eq!(w.ticks().iter().map(|tick| tick.outcome).collect::<Vec<_>>(), [TickOutcome::Handoff; 2]);
+    assert_eq!(refs(), before);
+    w.settled();
+}
+
+#[test]
+fn ten_thousand_loose_references_change_nothing() {
+    two_ticks_beside_many_references(|w, names| {
+        let commit = w.head();
+        for name in &names {
+            w.put(&format!(".git/{name}"), &format!("{commit}\n"));
+        }
+    });
+}
+
+#[test]
+fn ten_thousand_packed_references_change_nothing() {
+    two_ticks_beside_many_references(|w, mut names| {
+        let commit = w.head();
+        names.sort();
+        let lines: String = names.iter().flat_map(|name| [&*commit, " ", name, "\n"]).collect();
+        w.put(".git/packed-refs", &format!("# pack-refs with: peeled fully-peeled sorted \n{lines}"));
+    });
 }
 
 #[test]

@@ -128,6 +128,13 @@ fn a_file_swapped_after_opening_is_seen() {
     assert!(matches!(admit(&fd), FileError::Swapped { .. }), "gone");
     symlink("g", tmp.path().join("f")).unwrap();
     assert!(matches!(admit(&fd), FileError::Symlink { .. }), "replaced by a link to itself");
+
+    fs::remove_file(tmp.path().join("f")).unwrap();
+    dir.publish("f", b"ours").unwrap();
+    let fd = open();
+    assert!(dir.admit(fd.as_fd(), "f".as_ref(), Kind::File).is_ok());
+    fs::hard_link(tmp.path().join("f"), tmp.path().join("h")).unwrap();
+    assert!(matches!(admit(&fd), FileError::HardLinked { links: 2, .. }), "given another name");
 }
 
 #[test]

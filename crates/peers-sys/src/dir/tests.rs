@@ -249,6 +249,135 @@ fn a_publish_that_finds_no_room_leaves_the_old_content_and_no_rest() {
     assert_eq!(names(&dir), ["f"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_publish_on_a_full_disk_leaves_the_old_content_and_no_rest() {
+    let test = "dir::tests::a_publish_on_a_full_disk_leaves_the_old_content_and_no_rest";
+    let Some(place) = testing::child_place(test) else {
+        let tmp = tempfile::tempdir().unwrap();
+        testing::run_in_mount(test, tmp.path(), "mount -t tmpfs -o size=64k none \"$0\"");
+        return;
+    };
+    let dir = SafeDir::open_root(&place).unwrap();
+    dir.publish("f", b"old").unwrap();
+    for publish in [SafeDir::publish, SafeDir::publish_unsynced, SafeDir::publish_new] {
+        let error = publish(&dir, "f", &vec![b'x'; 100_000]).unwrap_err();
+        let FileError::Io { source, .. } = &error else { panic!("{error}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{error}");
+        assert!(error.is_disk_full());
+        assert_eq!(dir.read("f", 10_000).unwrap(), b"old");
+        assert_eq!(names(&dir), ["f"]);
+    }
+    dir.publish("f", &vec![b'x'; 50_000]).unwrap();
+    assert_eq!(dir.read("f", 50_000).unwrap().len(), 50_000, "the room that was taken is free again");
+}
+
+/// The bytes of what is published by one that dies.
+#[cfg(target_os = "linux")]
+const VERSION: usize = 100_000;
+
+/// Publishes in the way, and dies at the call, that the step of this child names.
+#[cfg(target_os = "linux")]
+fn publish_and_die(place: &Path) {
+    use std::os::fd::{AsFd as _, AsRawFd as _};
+
+    use nix::libc;
+    use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+    let dir = SafeDir::open_root(place).unwrap();
+    let step = testing::child_step();
+    let (how, call) = step.split_once(' ').unwrap();
+    let fd = u64::try_from(dir.as_fd().as_raw_fd()).unwrap();
+    let first_argument = |is: SeccompCmpOp| {
+        let is = SeccompCondition::new(0, SeccompCmpArgLen::Dword, is, fd).unwrap();
+        vec![SeccompRule::new(vec![is]).unwrap()]
+    };
+    let any = Vec::new;
+    let deadly = match call {
+        "open" => vec![(libc::SYS_openat2, any()), (libc::SYS_openat, any())],
+        "write" => vec![(libc::SYS_write, any())],
+        "fsync of the file" => vec![(libc::SYS_fsync, first_argument(SeccompCmpOp::Ne))],
+        "rename" => vec![(libc::SYS_renameat, any()), (libc::SYS_renameat2, any())],
+        "link" => vec![(libc::SYS_linkat, any())],
+        "unlink" => vec![(libc::SYS_unlinkat, any())],
+        "fsync of the directory" => vec![(libc::SYS_fsync, first_argument(SeccompCmpOp::Eq))],
+        _ => panic!("{step}"),
+    };
+    if how == "linked" {
+        fs::write(place.join("f.0123456789abcdef.tmp"), vec![b'b'; VERSION]).unwrap();
+    }
+    if !testing::die_at(deadly) {
+        return;
+    }
+    match how {
+        "replaced" => dir.publish("f", &vec![b'b'; VERSION]).unwrap(),
+        "new" => dir.publish_new("f", &vec![b'b'; VERSION]).unwrap(),
+        // As on a file system that cannot rename without replacing.
+        "linked" => {
+            let names = ["f.0123456789abcdef.tmp", "f"].map(std::ffi::OsStr::new);
+            super::publish::link_noreplace(dir.as_fd(), names[0], names[1]).unwrap();
+        }
+        _ => panic!("{step}"),
+    }
+    panic!("{step}: there is no such step");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_publisher_killed_at_each_step_leaves_one_whole_version_and_no_rest_that_is_not_swept() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let test =
+        "dir::tests::a_publisher_killed_at_each_step_leaves_one_whole_version_and_no_rest_that_is_not_swept";
+    if let Some(place) = testing::child_place(test) {
+        return publish_and_die(&place);
+    }
+    // The step, which version is whole then, and whether a temporary file is left.
+    let rows = [
+        ("replaced open", Some(b'a'), false),
+        ("replaced write", Some(b'a'), true),
+        ("replaced fsync of the file", Some(b'a'), true),
+        ("replaced rename", Some(b'a'), true),
+        ("replaced fsync of the directory", Some(b'b'), false),
+        ("new open", None, false),
+        ("new write", None, true),
+        ("new fsync of the file", None, true),
+        ("new rename", None, true),
+        ("new fsync of the directory", Some(b'b'), false),
+        ("linked link", None, true),
+        ("linked unlink", Some(b'b'), true),
+    ];
+    for (step, whole, rest) in rows {
+        let (tmp, dir) = root();
+        if step.starts_with("replaced") {
+            dir.publish("f", &vec![b'a'; VERSION]).unwrap();
+        }
+        let ended = testing::run_child(test, tmp.path(), step);
+        if ended.status.success() {
+            eprintln!("not shown: {}", String::from_utf8_lossy(&ended.stderr));
+            return;
+        }
+        let said = [&ended.stdout[..], &ended.stderr].map(String::from_utf8_lossy).concat();
+        assert_eq!(ended.status.signal(), Some(nix::libc::SIGSYS), "{step}: {said}");
+
+        let expected = whole.map(|byte| vec![byte; VERSION]);
+        let is_whole = |when: &str| {
+            assert!(dir.read_opt("f", 1_000_000).unwrap() == expected, "{step}: {when}");
+        };
+        if step == "linked unlink" {
+            // Both names are those of the one whole file: refused until one of them has gone.
+            assert!(matches!(dir.read("f", 1_000_000), Err(FileError::HardLinked { links: 2, .. })));
+        } else {
+            is_whole("at once");
+        }
+        assert_eq!(names(&dir).len(), usize::from(whole.is_some()) + usize::from(rest), "{step}");
+        let later = crate::clock::now().plus(Duration::from_hours(1));
+        assert_eq!(dir.sweep_temps(later).unwrap(), usize::from(rest), "{step}");
+        assert_eq!(names(&dir), Vec::from_iter(whole.map(|_| "f")), "{step}");
+        is_whole("after the sweep");
+    }
+}
+
 #[test]
 fn a_publisher_killed_at_any_moment_leaves_one_whole_version() {
     let test = "dir::tests::a_publisher_killed_at_any_moment_leaves_one_whole_version";

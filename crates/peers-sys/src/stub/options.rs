@@ -174,7 +174,9 @@ impl StubFailure {
     }
 
     pub(crate) fn setup(step: &str, error: &io::Error) -> Self {
-        let errno = error.raw_os_error().unwrap_or(0);
+        // A library wraps what the system said.
+        let said = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+        let errno = said.unwrap_or(error).raw_os_error().unwrap_or(0);
         Self { kind: StubFailureKind::Setup, errno, message: tame(&format!("{step}: {error}")) }
     }
 
@@ -399,6 +401,20 @@ mod tests {
         let line = mark.line(&failure());
         assert_eq!(mark.failure(RawExit::Code(127), line.as_bytes()), Some(failure()));
         assert_eq!(failure().to_string(), "No such file or directory (os error 2): start /bin/x");
+    }
+
+    #[test]
+    fn the_number_of_a_failed_step_is_found_within_what_a_library_says() {
+        #[derive(Debug, Error)]
+        #[error("the walls: {0}")]
+        struct Walls(#[source] io::Error);
+        let number = |error: io::Error| StubFailure::setup("walls", &error).errno;
+        assert_eq!(number(io::Error::from_raw_os_error(7)), 7);
+        assert_eq!(number(io::Error::other(Walls(io::Error::from_raw_os_error(7)))), 7);
+        assert_eq!(number(io::Error::other(Walls(io::Error::other("no number")))), 0);
+        assert_eq!(number(io::ErrorKind::Unsupported.into()), 0);
+        let told = StubFailure::setup("walls", &io::Error::other(Walls(io::Error::from_raw_os_error(7))));
+        assert_eq!(told.message, "walls: the walls: Argument list too long (os error 7)");
     }
 
     #[test]

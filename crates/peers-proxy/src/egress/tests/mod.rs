@@ -7,5 +7,6 @@ mod hosts;
 mod limits;
 mod log;
 mod names;
+mod process;
 mod proxy;
 pub(crate) mod world;
