@@ -31,10 +31,12 @@ const PLANT: &str = "echo staged > s; git add s; git rm -q --cached README.md; g
     printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit; \
     echo '* filter=x' > .git/info/attributes; git config filter.x.clean 'touch ran; cat'; \
     git config alias.status '!touch ran'; git config core.fsmonitor 'touch ran; false'";
-const RUINS: [&str; 3] = [
+const RUINS: [&str; 4] = [
     "rm -rf .git/* 2>/dev/null; true",
     "mkfifo .git/objects/pack/pack-x.idx; rm .git/HEAD; mkfifo .git/HEAD; (sleep 1 > .git/HEAD) & true",
     "git commit -qm Work -m 'Peer-Status: handoff' -a --allow-empty; truncate -s 4G .git/index",
+    "git commit -qm Work -m 'Peer-Status: handoff' --allow-empty; f=.git/objects/$(git rev-parse HEAD | sed 's|^..|&/|'); \
+        head -c 60 $f > cut; chmod u+w $f; cat cut > $f; rm cut",
 ];
 const REWRITE: &str = "git reset -q --hard HEAD~1 && git commit -q --amend -m Other";
 
@@ -309,9 +311,12 @@ fn turn_row_1_without_mounts_what_a_turn_plants_is_put_back_and_told_and_nothing
 
 #[test]
 fn turn_row_2_without_mounts_a_git_directory_that_is_emptied_or_filled_stops_the_run_and_the_work_is_kept() {
-    for (ruin, why) in
-        RUINS.into_iter().zip(["not the top of a git work tree", "is a FIFO", "is larger than"])
-    {
+    for (ruin, why) in RUINS.into_iter().zip([
+        "not the top of a git work tree",
+        "is a FIFO",
+        "is larger than",
+        "is an object that is cut short",
+    ]) {
         for (wall, world) in without_mounts(ruin) {
             let copy = |from: &str, to: &str| {
                 let done = world.command("cp").arg("-a").args([world.at(from), world.at(to)]).status();

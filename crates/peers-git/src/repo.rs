@@ -287,7 +287,11 @@ impl PeerRepo {
     }
 
     /// Looks at the object store before objects are read from it or written to it.
-    pub(crate) fn check_objects(&self) -> Result<(), RepoError> {
+    ///
+    /// # Errors
+    /// [`RepoError::Unsafe`] for what stops whoever reads it: special files, crowded directories, objects that are
+    /// cut short.
+    pub fn check_objects(&self) -> Result<(), RepoError> {
         hygiene::check_objects(&self.common_dir)
     }
 

@@ -25,6 +25,7 @@ pub mod rand;
 pub mod redact;
 pub mod term;
 pub mod yaml;
+pub mod zlib;
 
 pub mod identity;
 pub mod interrupts;

@@ -82,8 +82,9 @@ impl GitFacts {
     /// HEAD, its branch and its tree; the rest is left out.
     ///
     /// # Errors
-    /// [`GitError`] for a repository without a commit or with an unreadable HEAD.
+    /// [`GitError`] for a repository without a commit, with an unreadable HEAD or with objects that nobody can read.
     pub fn of(repo: &PeerRepo) -> Result<Self, GitError> {
+        repo.check_objects()?;
         let facts = repo.facts();
         let head = facts.head()?;
         let head_tree = facts.tree_of(&head.commit).ok();

@@ -98,6 +98,14 @@ pub(super) fn put(path: &Path, text: &[u8]) {
     std::fs::write(path, text).unwrap();
 }
 
+/// Takes half of a loose object away.
+pub(super) fn cut_short(git_dir: &Path, id: &str) {
+    let file = git_dir.join("objects").join(&id[..2]).join(&id[2..]);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+}
+
 pub(super) fn program() -> Git {
     Git::locate(&std::env::var_os("PATH").unwrap()).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Importing history.
 
-use super::Fixture;
+use super::{Fixture, cut_short};
 use crate::{GitError, Route};
 
 fn shas(list: &[peers_model::CommitId]) -> Vec<String> {
@@ -215,4 +215,21 @@ fn a_planted_shallow_file_or_hidden_references_do_not_change_what_is_imported() 
     let imported = control.import(&fixture.open(), None).unwrap();
     assert_eq!((imported.head, imported.route), (third.clone(), Route::Fetched));
     assert!(control.facts().is_ancestor(&first, &third).unwrap());
+}
+
+#[test]
+fn an_object_that_is_cut_short_is_refused_by_its_name_before_the_library_reads_it() {
+    for what in ["HEAD", "HEAD^{tree}", "HEAD:b"] {
+        let fixture = Fixture::new();
+        let mut control = fixture.imported();
+        fixture.write("b", "line\n".repeat(100));
+        fixture.commit("second");
+        let id = fixture.git(&["rev-parse", what]);
+        cut_short(&fixture.work.join(".git"), id.trim());
+        for control in [&mut control, &mut fixture.control()] {
+            let error = control.import(&fixture.open(), None).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains(&id.trim()[2..]) && said.contains("an object that is cut short"), "{said}");
+        }
+    }
 }

@@ -20,4 +20,4 @@ mod way;
 mod worktree;
 mod write;
 
-use fixture::{Fixture, command, fifo, git_in, link, program, put, substrate, tomorrow};
+use fixture::{Fixture, command, cut_short, fifo, git_in, link, program, put, substrate, tomorrow};

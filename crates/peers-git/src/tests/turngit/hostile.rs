@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::Stage;
 use crate::TurnGit;
-use crate::tests::{Fixture, fifo, link, put};
+use crate::tests::{Fixture, cut_short, fifo, link, put};
 
 /// Makes everything in a git directory that git would run write a canary.
 fn plant(stage: &Stage) -> std::path::PathBuf {
@@ -47,6 +47,20 @@ fn nothing_planted_runs_or_shows_anywhere_else() {
     assert!(!stage.agent(&["st"]).output().unwrap().status.success());
     stage.work("y", "y\n");
     assert!(!canary.exists());
+}
+
+#[test]
+fn an_object_that_is_cut_short_is_a_failed_turn_and_the_next_one_works() {
+    let mut stage = Stage::new();
+    drop(stage.make());
+    let tip = stage.work("x", "x\n");
+    cut_short(&stage.git_dir(), tip.as_str());
+    let (why, aside) = stage.failed();
+    assert!(why.ends_with("is an object that is cut short"), "{why}");
+    assert!(aside.is_some());
+    drop(stage.make());
+    stage.work("y", "y\n");
+    assert!(stage.publish().moved.is_none());
 }
 
 #[test]
