@@ -27,7 +27,7 @@ const HONEST: &str =
 
 #[test]
 fn a_peer_at_its_usage_cap_waits_and_the_other_goes_on() {
-    let cap = "turns:\n- - emit: {usage_cap: {resets_in: 7200}}\nafter: repeat\n";
+    let cap = "turns:\n- - emit: {usage_cap: {resets_in: 7500}}\nafter: repeat\n";
     let world = documented(cap, HONEST);
     let done = world.peers(&["run", "--max-ticks", "4"]).exits(0);
     assert_eq!(done.last_line(), "Stopped: max_ticks", "{}", done.err);

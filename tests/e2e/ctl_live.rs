@@ -34,8 +34,10 @@ fn what_begins_in_a_project_at_rest_is_in_one_of_the_next_frames() {
     let mut run = fleet.command(program());
     let mut run = run.arg("run").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     seen("a start", &state("running"));
-    fleet.ctl(&["stop", "--now"]).exits(0);
-    run.wait().unwrap();
+    // Until it has ended: between two looks it may not be there yet.
+    while run.try_wait().unwrap().is_none() {
+        fleet.ctl(&["stop", "--now"]).exits(0);
+    }
     // How it ended depends on how far it was: one that had recorded nothing yet is as before.
     for _ in 0..4 {
         seen("a stop", &|row| row["state"] != "running");

@@ -420,7 +420,25 @@ fn the_doctor_tries_the_wall_from_inside_and_says_what_each_attempt_came_to() {
             ("a gate", "reach an address"),
             ("a gate", "look a name up"),
         ] {
-            done.out_has(&format!("ok  isolation   {who} behind {wall} cannot {cannot}"));
+            // Columns are as wide as what stands in them.
+            let said = format!("isolation   {who} behind {wall} cannot {cannot}");
+            let line = done.out.lines().find(|line| line.ends_with(&said));
+            assert!(line.is_some_and(|line| line.starts_with("ok ")), "{said}\n{}", done.out);
+        }
+    }
+}
+
+/// Root is not held by it, and sees it all the same.
+#[test]
+fn the_number_of_processes_is_limited_behind_the_walls_that_say_so() {
+    for wall in ["podman", "bwrap"] {
+        let ground = Ground::new();
+        if !ground.world.has_wall(wall) {
+            continue;
+        }
+        for who in ["peer", "gate"] {
+            let done = ground.shell(who, wall, "grep '^Max processes' /proc/self/limits").exits(0);
+            assert!(done.out.contains(" 4096 "), "{wall}: {who}: {}", done.out);
         }
     }
 }

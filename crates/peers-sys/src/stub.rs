@@ -114,7 +114,7 @@ pub fn enter(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(options) => options,
         Err(problem) => return report(&format!("peers-stub: {problem}\n"), EXIT_NOT_EXECUTABLE),
     };
-    let entered = mask(&SigSet::empty()).and_then(|()| {
+    let entered = lower(&options.limits).and_then(|()| mask(&SigSet::empty())).and_then(|()| {
         close_fds::set_fds_cloexec(3, &[]);
         options.confine.apply()
     });
