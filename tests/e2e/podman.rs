@@ -287,7 +287,7 @@ fn a_whole_loop_in_a_container_works_behind_a_wall_in_there_and_leaves_nothing()
     let Some(world) = whole() else { return };
     // What an agent finds of the operator's, and of the loop.
     let look = "cd ..; { ls -A home home/config/peers; cat /proc/[0-9]*/environ; echo x > /usr/x && echo OPEN; \
-        cat home/state/peers/*/project.json && echo OPEN; \
+        cat home/state/peers/*/project.json 2>/dev/null && echo OPEN; \
         cat /etc/shadow && echo OPEN; mount -t tmpfs none /mnt && echo OPEN; echo end; } > scripts/look 2>&1";
     let turn =
         json!([{"shell": {"run": look}}, {"write": {"path": "ann.txt", "text": "x"}}, {"handoff": "Work"}]);
