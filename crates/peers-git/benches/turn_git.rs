@@ -140,6 +140,8 @@ fn timed<T>(what: impl FnOnce() -> T) -> (Duration, T) {
 fn git(work: &Path, git_dir: &Path, args: &[&str]) {
     let done = Command::new("git")
         .args(["-c", "user.name=Op", "-c", "user.email=op@example.invalid", "-c", "core.hooksPath=/dev/null"])
+        // It would tidy up while we look.
+        .args(["-c", "maintenance.auto=false"])
         .args(args)
         .current_dir(work)
         .env("GIT_CONFIG_NOSYSTEM", "1")
