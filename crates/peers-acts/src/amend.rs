@@ -8,7 +8,7 @@ use peers_git::{Author, PeerRepo};
 use peers_model::record::{ContractAct, ContractRecord, OperatorOp};
 use peers_model::{exit, limits};
 use peers_place::{PEERS_DIR, Place, PlaceError};
-use peers_run::boot::Finding;
+use peers_run::boot::{self, Finding};
 use peers_setup::named::{self, NamedFiles};
 use peers_store::contracts::{self, Frozen};
 use peers_store::{FsDisk, StoreError};
@@ -36,6 +36,7 @@ pub fn acceptance(
     let command = line("the command", command)?;
     let (lock, mut disk, frozen) = held(place, "amend")?;
     let repo = PeerRepo::open(place.work_dir()).ok();
+    repo.as_ref().map_or(Ok(()), PeerRepo::check_content).map_err(|e| boot::repo_finding(place, &e))?;
     let head = named::files_of_head(repo.as_ref()).map_err(|e| Finding::plain(exit::BUG, chain(&e)))?;
     let mut named = NamedFiles::of(&command, &head);
     named.absent.retain(|path| !frozen.files.contains_key(path));

@@ -352,7 +352,7 @@ pub(crate) fn index_entry(path: impl Into<Vec<u8>>, mode: u32, id: Oid, stat: Op
     IndexEntry {
         ctime: stat.map_or(zero, |s| IndexTime::new(seconds(s.st_ctime), nanos(s.st_ctime_nsec))),
         mtime: stat.map_or(zero, |s| IndexTime::new(seconds(s.st_mtime), nanos(s.st_mtime_nsec))),
-        dev: stat.map_or(0, |s| low(files::device(s))),
+        dev: stat.map_or(0, |s| low(files::device_and_inode(s).0)),
         ino: stat.map_or(0, |s| low(s.st_ino)),
         mode,
         uid: stat.map_or(0, |s| s.st_uid),

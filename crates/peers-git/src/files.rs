@@ -57,13 +57,13 @@ pub(crate) fn kind_text(kind: FileType) -> &'static str {
     }
 }
 
-/// The file system that a file is on.
-pub(crate) fn device(stat: &Stat) -> u64 {
+/// Which file of which file system.
+pub(crate) fn device_and_inode(stat: &Stat) -> (u64, u64) {
     // Signed on some platforms; only compared.
     fn unsigned<T: TryInto<u64>>(n: T) -> u64 {
         n.try_into().unwrap_or(u64::MAX)
     }
-    unsigned(stat.st_dev)
+    (unsigned(stat.st_dev), stat.st_ino)
 }
 
 /// A field whose width differs between platforms.

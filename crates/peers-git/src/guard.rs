@@ -410,7 +410,7 @@ fn state(path: &Path) -> Result<FileState, GitError> {
 
 fn identity(path: &Path) -> Result<(u64, u64), GitError> {
     match files::lstat(path).map_err(|source| GitError::io(path, source))? {
-        Some(stat) if files::kind(&stat) == FileType::Directory => Ok((files::device(&stat), stat.st_ino)),
+        Some(stat) if files::kind(&stat) == FileType::Directory => Ok(files::device_and_inode(&stat)),
         _ => Err(GitError::NotFound {
             what: format!("directory `{}`", clean_bytes(path.to_string_lossy().as_bytes())),
         }),

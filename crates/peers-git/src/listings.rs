@@ -14,7 +14,7 @@ use std::rc::Rc;
 use peers_sys::clock;
 use rustix::fs::FileType;
 
-use crate::files::{self, Listing};
+use crate::files::{self, Listing, device_and_inode as key};
 use crate::snapshot::Stamp;
 
 /// Directories that are remembered, and entries of one.
@@ -61,11 +61,6 @@ fn remembered(key: (u64, u64), stamp: Stamp) -> Option<Rc<Listing>> {
     SEEN.with_borrow(|seen| {
         seen.get(&key).filter(|(then, _)| *then == stamp).map(|(_, listing)| Rc::clone(listing))
     })
-}
-
-#[expect(clippy::useless_conversion, reason = "of other widths on other platforms")]
-fn key(stat: &rustix::fs::Stat) -> (u64, u64) {
-    (u64::from(stat.st_dev), u64::from(stat.st_ino))
 }
 
 #[cfg(test)]

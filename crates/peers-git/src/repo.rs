@@ -289,10 +289,18 @@ impl PeerRepo {
     /// Looks at the object store before objects are read from it or written to it.
     ///
     /// # Errors
-    /// [`RepoError::Unsafe`] for what stops whoever reads it: special files, crowded directories, objects that are
-    /// cut short.
-    pub fn check_objects(&self) -> Result<(), RepoError> {
+    /// [`RepoError::Unsafe`] for what stops whoever reads it: special files, crowded directories.
+    pub(crate) fn check_objects(&self) -> Result<(), RepoError> {
         hygiene::check_objects(&self.common_dir)
+    }
+
+    /// The same, and into its own loose objects.
+    ///
+    /// # Errors
+    /// [`RepoError::Unsafe`] also for objects that are cut short.
+    pub fn check_content(&self) -> Result<(), RepoError> {
+        self.check_objects()?;
+        hygiene::check_streams(&self.objects_dir())
     }
 
     /// Looks again before writing: an agent may have planted something since the repository was opened.

@@ -2,19 +2,18 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZFlush, MZStatus};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::clock;
+use crate::dir::{FileId, FileStat};
 
 /// Bytes that are read or unpacked at a time.
 const PIECE: usize = 32 * 1024;
@@ -22,56 +21,65 @@ const PIECE: usize = 32 * 1024;
 /// Bytes that the files of one look unpack to.
 const MAX_UNPACKED: u64 = 16 << 30;
 
+/// Directories of a store that hold streams: those of two hex digits.
+const FAN_OUT: usize = 256;
+
 thread_local! {
-    /// Directories below which all were whole, and when, in seconds.
-    static WHOLE: RefCell<HashMap<PathBuf, i64>> = RefCell::default();
+    /// When all streams of a directory were whole, in nanoseconds. Not by path: another directory may come to have it,
+    /// which does not change the files in it.
+    static WHOLE: RefCell<HashMap<FileId, i64>> = RefCell::default();
 }
 
-/// A look at files below a directory, those that were changed since all were found whole.
-#[derive(Debug)]
-pub struct Streams {
-    dir: PathBuf,
-    since: i64,
-    began: i64,
-    left: u64,
-}
-
-impl Streams {
-    /// Begins one.
-    #[must_use]
-    pub fn below(dir: &Path) -> Self {
-        let since = WHOLE.with_borrow(|whole| whole.get(dir).copied()).unwrap_or(i64::MIN);
-        // Clocks of files are coarse, some by two seconds.
-        let began = (clock::now().as_millis() / 1000).saturating_sub(3);
-        Self { dir: dir.to_owned(), since, began, left: MAX_UNPACKED }
-    }
-
-    /// Whether a file by its name below `dir`, as [`is_cut_short`]. One that is gone is not, nor one too short to be
-    /// taken for a stream, nor what is no regular file.
-    ///
-    /// # Errors
-    /// What opening and reading says; files of this look that unpack to more than 16 GiB.
-    pub fn is_cut_short(&mut self, dir: impl AsFd, name: &[u8]) -> io::Result<bool> {
-        let (dir, name) = (dir.as_fd(), OsStr::from_bytes(name));
-        let stat = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => return Ok(false),
-            stat => stat?,
+/// The first loose object of git's below `objects` that ends before its stream does. Not looked at: files that were not
+/// changed since an earlier look of this thread found their directory whole, those that are gone meanwhile or are too
+/// short to be taken for a stream, and what is no regular file.
+///
+/// # Errors
+/// What opening and reading says; files that unpack to more than 16 GiB together.
+pub fn cut_short_object(objects: &Path) -> io::Result<Option<PathBuf>> {
+    let mut left = MAX_UNPACKED;
+    for number in 0..FAN_OUT {
+        let path = objects.join(format!("{number:02x}"));
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(CWD, &path, flags, Mode::empty()) {
+            Err(Errno::NOENT) => continue,
+            opened => Dir::new(opened?)?,
         };
-        if stat.st_ctime < self.since || stat.st_size < 2 {
-            return Ok(false);
+        if let Some(name) = cut_short_in(opened, &mut left)? {
+            return Ok(Some(path.join(std::ffi::OsStr::from_bytes(&name))));
+        }
+    }
+    Ok(None)
+}
+
+/// The same in one directory.
+fn cut_short_in(mut dir: Dir, left: &mut u64) -> io::Result<Option<Vec<u8>>> {
+    let id = FileStat::new(&dir.stat()?).id;
+    let since = WHOLE.with_borrow(|whole| whole.get(&id).copied()).unwrap_or(i64::MIN);
+    // Clocks of files are coarse, some by two seconds.
+    let began = clock::now().as_millis().saturating_sub(3000).saturating_mul(1_000_000);
+    while let Some(entry) = dir.read() {
+        let entry = entry?;
+        let name = entry.file_name();
+        let stat = match rustix::fs::statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            stat => FileStat::new(&stat?),
+        };
+        if !matches!(name.to_bytes().len(), 38 | 62) || stat.changed_ns < since || stat.size < 2 {
+            continue;
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(false),
+        let file = match rustix::fs::openat(dir.fd()?, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => continue,
             opened => File::from(opened?),
         };
-        Ok(file.metadata()?.is_file() && is_cut_short(file, &mut self.left)?)
+        if file.metadata()?.is_file() && is_cut_short(file, left)? {
+            return Ok(Some(name.to_bytes().to_vec()));
+        }
     }
-
-    /// All were looked at, and none was cut short.
-    pub fn are_whole(self) {
-        WHOLE.with_borrow_mut(|whole| whole.insert(self.dir, self.began));
-    }
+    WHOLE.with_borrow_mut(|whole| whole.insert(id, began));
+    Ok(None)
 }
 
 /// Whether a zlib stream (RFC 1950) ends before it says that it does. One that is damaged otherwise is not, nor is one
@@ -135,28 +143,41 @@ mod tests {
         }
     }
 
+    const NAME: &str = "a1/00112233445566778899001122334455667788";
+
     #[test]
-    fn a_file_is_looked_at_again_when_it_was_changed() {
+    fn an_object_is_looked_at_again_when_it_or_its_directory_was_changed() {
         let tmp = tempfile::tempdir().unwrap();
-        let dir = File::open(tmp.path()).unwrap();
-        let look = || Streams::below(tmp.path()).is_cut_short(&dir, b"f").unwrap();
-        assert!(!look(), "nothing is there");
+        let look = || cut_short_object(tmp.path()).unwrap();
+        let file = tmp.path().join(NAME);
+        let (dir, aside) = (tmp.path().join("a1"), tmp.path().join("aside"));
+        let put = |bytes: &[u8]| std::fs::write(&file, bytes).unwrap();
+        let known = |since| {
+            let id = FileStat::new(&rustix::fs::stat(&dir).unwrap()).id;
+            WHOLE.with_borrow_mut(|whole| whole.insert(id, since))
+        };
+        assert_eq!(look(), None, "nothing is there");
+        std::fs::create_dir(&dir).unwrap();
         let packed = compress_to_vec_zlib(b"some text", 6);
-        std::fs::write(tmp.path().join("f"), &packed).unwrap();
-        assert!(!look());
-        Streams::below(tmp.path()).are_whole();
-        std::fs::write(tmp.path().join("f"), &packed[..6]).unwrap();
-        assert!(look());
-        std::fs::write(tmp.path().join("f"), "x").unwrap();
-        assert!(!look(), "no stream");
-        // Older than the last look.
-        std::fs::write(tmp.path().join("f"), &packed[..6]).unwrap();
-        let mut later = Streams::below(tmp.path());
-        later.since = i64::MAX;
-        assert!(!later.is_cut_short(&dir, b"f").unwrap());
-        std::fs::remove_file(tmp.path().join("f")).unwrap();
-        std::fs::create_dir(tmp.path().join("f")).unwrap();
-        assert!(!look(), "no file");
+        put(&packed);
+        assert_eq!(look(), None);
+        put(&packed[..6]);
+        assert_eq!(look().as_deref(), Some(&*file));
+        put(b"x");
+        assert_eq!(look(), None, "no stream");
+        put(&packed[..6]);
+        assert_eq!(known(i64::MAX).map(|since| since > i64::MIN), Some(true), "it was found whole before");
+        assert_eq!(look(), None, "older than the last look");
+        // A directory that is put there in its place keeps its files as they were.
+        std::fs::create_dir(&aside).unwrap();
+        std::fs::copy(&file, aside.join(&NAME[3..])).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        std::fs::rename(&aside, &dir).unwrap();
+        assert_eq!(look().as_deref(), Some(&*file));
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        std::fs::write(dir.join("tmp_obj_1"), &packed[..6]).unwrap();
+        assert_eq!(look(), None, "no file, and none of git's");
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl GitFacts {
     /// # Errors
     /// [`GitError`] for a repository without a commit, with an unreadable HEAD or with objects that nobody can read.
     pub fn of(repo: &PeerRepo) -> Result<Self, GitError> {
-        repo.check_objects()?;
+        repo.check_content()?;
         let facts = repo.facts();
         let head = facts.head()?;
         let head_tree = facts.tree_of(&head.commit).ok();

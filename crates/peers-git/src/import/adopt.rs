@@ -42,7 +42,7 @@ impl ControlDir {
             }
         }
         if !wanted.is_empty() {
-            peer.check_objects()?;
+            peer.check_content()?;
             self.bring(peer, &wanted)?;
             let odb = objects::odb(&self.repo)?;
             let missing: Vec<Oid> = wanted.into_iter().filter(|oid| !odb.exists(*oid)).collect();

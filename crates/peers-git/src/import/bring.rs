@@ -76,7 +76,7 @@ impl ControlDir {
         {
             return Ok(imported(&tips, before, Route::Unchanged, &[]));
         }
-        peer.check_objects()?;
+        peer.check_content()?;
         let (route, new) = if previous.is_none() {
             (self.first_import(peer, &mut tips, base)?, Vec::new())
         } else {
@@ -108,7 +108,7 @@ impl ControlDir {
         if !self.repo.is_shallow() {
             return Ok(());
         }
-        peer.check_objects()?;
+        peer.check_content()?;
         let tips = Tips::read(peer)?;
         let branches = tips.branches.clone();
         self.write_source(peer, tips.head, &branches)?;

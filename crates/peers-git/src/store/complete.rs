@@ -44,7 +44,7 @@ impl ControlDir {
     /// [`GitError::Repo`] for a repository that is unsafe to read, [`GitError::Io`],
     /// [`GitError::TooLarge`].
     pub fn complete(&mut self, peer: &PeerRepo, also: &[CommitId]) -> Result<Completed, GitError> {
-        peer.check_objects()?;
+        peer.check_content()?;
         self.heal()?;
         let mut done = Completed::default();
         let edge = bare::shallow_of(self.path())?;

@@ -66,7 +66,7 @@ fn whoever_looks_at_what_is_going_on_in_it_runs_nothing() {
     let control = fixture.imported().with_excludes(None);
     let repo = PeerRepo::open_known(work, &work.join(".git")).unwrap();
     assert_eq!(PeerRepo::find_top(&work.join("sub")).as_ref(), Some(work));
-    repo.check_objects().unwrap();
+    repo.check_content().unwrap();
     let before = repo.unfinished();
     let mark = repo.index_mark(&control, &control.facts().tree_of(&head).unwrap()).unwrap();
     for name in ["MERGE_HEAD", "ORIG_HEAD", "refs/stash", "refs/heads/other"] {

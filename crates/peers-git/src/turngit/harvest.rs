@@ -133,7 +133,7 @@ impl TurnGit {
     ) -> Result<Taken, GitError> {
         layout::weigh(&self.git_dir())?;
         let turn = PeerRepo::open(self.dir())?;
-        turn.check_objects()?;
+        turn.check_content()?;
         let (branch, from) = (self.state.branch.clone(), self.state.tip.clone());
         let head = turn.facts().head();
         let tip = match (&branch, &head) {
