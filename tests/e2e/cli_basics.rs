@@ -118,3 +118,29 @@ fn examples_of_scripts_are_listed_and_printed() {
     }
     world.peers(&["fake-peer", "--example", "basik"]).exits(2).err_has("did you mean `basic`?");
 }
+
+#[test]
+fn an_object_that_is_cut_short_is_told_by_all_who_would_read_it_for_ever() {
+    let world = World::ready("true");
+    let message = "What there is to say of it, line by line\n".repeat(300);
+    world.git(&["commit", "-q", "--allow-empty", "-m", &message]);
+    let id = world.head();
+    let object = world.at(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+    let whole = std::fs::read(&object).unwrap();
+    std::fs::remove_file(&object).unwrap();
+    std::fs::write(&object, &whole[..whole.len() * 2 / 3]).unwrap();
+    for args in [
+        &["run"][..],
+        &["status"],
+        &["doctor"],
+        &["verify"],
+        &["check", "bug-ledger"],
+        &["codemap", "refresh"],
+        &["init", "--upgrade"],
+        &["amend", "--acceptance", "true", "--reason", "x"],
+    ] {
+        let done = world.peers(args);
+        let said = format!("{}{}", done.out, done.err);
+        assert!(said.contains("an object that is cut short") || args[0] == "amend", "{args:?}: {said}");
+    }
+}

@@ -154,7 +154,9 @@ impl CheckCx {
     /// is no error here: it is one for the checks that need it.
     pub fn open(asked: Asked<'_>, mut store: Option<&mut FsDisk>) -> Result<Self, CouldNot> {
         let Asked { repo: path, control, head, base } = asked;
-        let repo = PeerRepo::open(path);
+        // Where there is a control directory, objects are read from that.
+        let look = |repo: &PeerRepo| if control.is_none() { repo.check_content() } else { Ok(()) };
+        let repo = PeerRepo::open(path).and_then(|repo| look(&repo).map(|()| repo));
         let head = match (&repo, head) {
             (Ok(repo), None | Some("HEAD")) => {
                 repo.facts().head().map_err(|e| CouldNot::git("read HEAD", &e))?.commit

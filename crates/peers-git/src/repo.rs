@@ -140,11 +140,11 @@ impl PeerRepo {
         Facts::new(&self.repo)
     }
 
-    /// Everything that forbids a start, all at once: no commit yet, an operation in progress, a stale lock
-    /// of the index, stale locks of references.
+    /// Everything that forbids a start, all at once: objects that are cut short, no commit yet, an operation in
+    /// progress, a stale lock of the index, stale locks of references.
     #[must_use]
     pub fn preflight(&self) -> Vec<RepoError> {
-        let mut found = Vec::new();
+        let mut found: Vec<RepoError> = self.check_content().err().into_iter().collect();
         match self.facts().head() {
             Ok(head) => found.extend(head.branch.and_then(|branch| self.symbolic_branch(&branch))),
             Err(GitError::Repo(error)) => found.push(error),

@@ -78,7 +78,7 @@ fn looks_bare(path: &Path) -> bool {
 /// The repository at the target. A usable one, or why there is none; a directory that is no top of one is an
 /// error, and so is a repository that leads elsewhere or holds planted files.
 pub(super) fn repository(target: &Path) -> Result<Result<PeerRepo, String>, ScaffoldError> {
-    match PeerRepo::open(target) {
+    match PeerRepo::open(target).and_then(|repo| repo.check_content().map(|()| repo)) {
         Ok(repo) => Ok(Ok(repo)),
         Err(
             error @ (RepoError::Redirected { .. } | RepoError::Unsafe { .. } | RepoError::WrongOwner { .. }),

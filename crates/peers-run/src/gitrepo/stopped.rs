@@ -38,10 +38,14 @@ pub(super) fn unimportable(error: GitError) -> RepoFailure {
 }
 
 impl GitRepo {
-    /// Opens the repository, and refuses one whose references cannot be listed.
+    /// Opens the repository, and refuses one whose references cannot be listed or whose objects, where agents reach
+    /// them, would be read for ever.
     pub(super) fn open_sound(&self) -> Result<PeerRepo, RepoFailure> {
         let peer = self.open()?;
         peer.list_refs("refs/", 0).map_err(unsound)?;
+        if !self.own_git {
+            peer.check_content().map_err(|error| failure(error.into()))?;
+        }
         Ok(peer)
     }
 
