@@ -150,7 +150,7 @@ fn head(client: &mut impl std::io::Read) -> String {
 }
 
 /// A `ClientHello` that names this host.
-fn hello(host: &str) -> Vec<u8> {
+pub(crate) fn hello(host: &str) -> Vec<u8> {
     fn block(width: usize, bytes: &[u8]) -> Vec<u8> {
         let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
         [&length[4 - width..], bytes].concat()

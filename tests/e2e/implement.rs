@@ -222,18 +222,14 @@ fn built(of: &Sample) {
     built_in(&planned(of, &["hello", "salve"]), of, "not blind");
 }
 
-#[test]
-fn behind_a_wall_with_mounts_a_plan_is_built_with_reviewers_that_are_blind() {
-    let world = planned(&PYTHON, &["hello", "salve"]);
-    if world.has_wall("bwrap") {
-        world.set_wall("bwrap");
-        built_in(
-            &world,
-            &PYTHON,
-            "pass (2 steps with sealed notes of author and reviewer, and no mismatch is filed)",
-        );
+fn built_blind(of: &Sample) {
+    if let Some(world) = behind_bwrap(of, &["hello", "salve"]) {
+        let blind = "pass (2 steps with sealed notes of author and reviewer, and no mismatch is filed)";
+        built_in(&world, of, blind);
     }
 }
+
+in_each_language!(behind_a_wall_with_mounts_a_plan_is_built_with_reviewers_that_are_blind, built_blind);
 
 fn built_in(world: &World, of: &Sample, blind: &str) {
     // Red for longer than that, if no step were checked off meanwhile.
@@ -301,8 +297,8 @@ fn planted() -> Value {
 }
 
 /// A world for the same behind a wall with mounts, if this machine can put one up.
-fn behind_bwrap(steps: &[&str]) -> Option<World> {
-    let world = planned(&PYTHON, steps);
+fn behind_bwrap(of: &Sample, steps: &[&str]) -> Option<World> {
+    let world = planned(of, steps);
     if !world.has_wall("bwrap") {
         return None;
     }
@@ -310,22 +306,26 @@ fn behind_bwrap(steps: &[&str]) -> Option<World> {
     Some(world)
 }
 
-#[test]
-fn what_a_dishonest_implementer_does_is_refused_one_by_one() {
-    dishonest(&planned(&PYTHON, &["hello", "salve", "hei", "ciao"]));
+fn dishonest(of: &Sample) {
+    dishonest_in(&planned(of, &["hello", "salve", "hei", "ciao"]), of);
 }
 
-#[test]
-fn what_a_dishonest_implementer_does_behind_a_wall_with_mounts_is_refused_one_by_one() {
-    if let Some(world) = behind_bwrap(&["hello", "salve", "hei", "ciao"]) {
-        dishonest(&world);
+fn dishonest_behind_bwrap(of: &Sample) {
+    if let Some(world) = behind_bwrap(of, &["hello", "salve", "hei", "ciao"]) {
+        dishonest_in(&world, of);
     }
 }
 
-fn dishonest(world: &World) {
+in_each_language!(what_a_dishonest_implementer_does_is_refused_one_by_one, dishonest);
+in_each_language!(
+    what_a_dishonest_implementer_does_behind_a_wall_with_mounts_is_refused_one_by_one,
+    dishonest_behind_bwrap
+);
+
+fn dishonest_in(world: &World, of: &Sample) {
     let mut turns = phases(4);
-    let mut deed = code(&PYTHON, "hello");
-    deed.extend(code(&PYTHON, "salve"));
+    let mut deed = code(of, "hello");
+    deed.extend(code(of, "salve"));
     deed.extend([
         // Notes of the other one, in its box and in the repository.
         planted(),
@@ -339,34 +339,30 @@ fn dishonest(world: &World) {
         // STEP-4 is gone, and the acceptance test is easy.
         shell("sed -i '/STEP-4/,$d' PLAN.md"),
         write("tests/accept.sh", "exit 0\n"),
-        // A test that is left out, and one function that is not finished.
-        write(
-            "tests/test_hei.py",
-            "import unittest\n\n\nclass TestHei(unittest.TestCase):\n    @unittest.skip(\"later\")\n    def test_greets(self):\n        self.fail()\n",
-        ),
-        write("shop/ciao.py", "\"\"\"Greets.\"\"\"\n\n\ndef ciao(who):\n    # TODO: greet\n    return who\n"),
-        // Two functions that do nothing.
-        write(
-            "shop/hei.py",
-            "\"\"\"Greets.\"\"\"\n\n\ndef hei(who):\n    pass\n\n\ndef moi(who):\n    return {}\n",
-        ),
-        json!({"handoff": "All done"}),
     ]);
+    deed.extend(of.unfinished.map(|(path, text, _)| write(path, text)));
+    deed.push(json!({"handoff": "All done"}));
     turns.push(on("# Your part: implement STEP-1", deed));
     turns.push(review(1));
     turns.push(json!([{"handoff": "Look again"}]));
     scripts(world, &turns);
     world.peers(&["run", "--max-ticks", "5", "--anyway"]).exits(0).out_has("Stopped: max_ticks");
-    refuses(world, "checkoff", &["STEP-1: 7 lines written by ben", "STEP-2: 7 lines written by ben"]);
+    let own = [("STEP-1", "hello"), ("STEP-2", "salve")].map(|(step, name)| {
+        let [(path, source), _] = of.greeting(name);
+        format!("{path}:1: unsigned: {step}: {} lines written by ben", source.lines().count())
+    });
+    refuses(world, "checkoff", &[&own[0], &own[1]]);
     refuses(world, "blind-review", &["STEP-1 is done, and no notes", "STEP-2 is done, and no notes"]);
     refuses(world, "no-unresolved-blocks", &["STEP-3"]);
     refuses(world, "plan-preserved", &["STEP-4"]);
-    refuses(world, "no-empty-bodies", &["shop/hei.py:4"]);
-    refuses(world, "no-shortcuts", &["shop/ciao.py:5"]);
-    world.peers(&["check", "no-skipped-tests", "--no-runner"]).exits(1).out_has("tests/test_hei.py:5");
-    world.peers(&["check", "stub-returns"]).exits(0).out_has("shop/hei.py:8");
+    let [skipped, todo, empty] = of.unfinished.map(|(path, _, line)| format!("{path}:{line}"));
+    refuses(world, "no-empty-bodies", &[&empty]);
+    refuses(world, "no-shortcuts", &[&todo]);
+    world.peers(&["check", "no-skipped-tests", "--no-runner"]).exits(1).out_has(&skipped);
+    let stub = format!("{}:{}", of.unfinished[2].0, of.stub_line);
+    world.peers(&["check", "stub-returns"]).exits(0).out_has(&stub);
     // Of the acceptance test the frozen one runs, which asks for more than nothing.
-    world.write("shop/hello.py", "\n");
+    world.write(&of.source("hello"), "\n");
     world.commit("Take it back");
     refuses(world, "acceptance", &["the frozen command exits 1"]);
     // The step is still its implementer's: nothing was handed in.
@@ -382,7 +378,7 @@ fn a_review_that_the_author_puts_into_the_other_box_is_nobodys() {
 
 #[test]
 fn behind_a_wall_with_mounts_the_author_does_not_reach_the_other_box() {
-    if let Some(world) = behind_bwrap(&["hello", "salve"]) {
+    if let Some(world) = behind_bwrap(&PYTHON, &["hello", "salve"]) {
         put_into_the_other_box(&world);
         assert!(!world.at(".peers/inbox/ann/notes/STEP-1").exists());
     }

@@ -164,9 +164,10 @@ fn described(of: &Sample) {
 
 in_each_language!(three_documents_are_written_and_agreed_on_in_seven_turns, described);
 
-#[test]
-fn padded_documents_are_refused() {
-    let world = describing(&PYTHON, true);
+in_each_language!(padded_documents_are_refused, padded);
+
+fn padded(of: &Sample) {
+    let world = describing(of, true);
     world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
     assert_eq!(red(&world), ["description-files-present"]);
     world.peers(&["check", "docs-present"]).exits(1).out_has("stand there already");
@@ -211,9 +212,10 @@ fn mapped(of: &Sample) {
 
 in_each_language!(a_map_is_made_and_agreed_on_in_seven_turns, mapped);
 
-#[test]
-fn a_map_whose_summaries_say_nothing_is_refused() {
-    let world = mapping(&PYTHON, "TBD");
+in_each_language!(a_map_whose_summaries_say_nothing_is_refused, unsaid);
+
+fn unsaid(of: &Sample) {
+    let world = mapping(of, "TBD");
     world.peers(&["run", "--max-ticks", "4"]).exits(0).out_lacks("Stopped: complete");
     assert_eq!(red(&world), ["codemap-summaries-complete"]);
 }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
+use crate::ctl_proxy::hello;
 use crate::support::{Ended, World, heard};
 
 const KEY: &str = "sk-ant-api03-the-key-of-the-operator";
@@ -61,6 +62,23 @@ fn asked(port: u16, request: &str) -> String {
     answer.unwrap_or_else(|error| format!("error: {error}"))
 }
 
+/// A tunnel through the egress proxy to a host that echoes: the answer to the request for it, and what came back.
+fn tunnelled(target: &str) -> String {
+    let through = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", 61128))?;
+        write!(stream, "CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n\r\n")?;
+        let answer = head(&mut stream);
+        if !answer.starts_with("http/1.1 200") {
+            return Ok(answer);
+        }
+        let hello = hello(target.split(':').next().unwrap());
+        stream.write_all(&hello)?;
+        let mut echo = vec![0; hello.len()];
+        stream.read_exact(&mut echo).map(|()| if echo == hello { "echoed".to_owned() } else { answer })
+    };
+    through().unwrap_or_else(|error: std::io::Error| format!("error: {error}"))
+}
+
 /// What the agent does in its turn, within the wall. Without that variable it is no test and does nothing.
 #[test]
 fn the_agent_asks() {
@@ -81,6 +99,7 @@ fn the_agent_asks() {
         "model": asked(port, &model),
         "other": asked(port, &model.replace("/v1/messages", "/v1/organizations")),
         "denied": asked(61128, "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org\r\n\r\n"),
+        "tunnels": ports.iter().map(|port| tunnelled(&format!("localhost:{port}"))).collect::<Vec<_>>(),
         "ports": ports.iter().map(|port| asked(*port, "GET / HTTP/1.0\r\n\r\n")).collect::<Vec<_>>(),
         "login": std::fs::read_to_string(login).unwrap_or_default(),
         "state": std::fs::write(format!("{}/x", text("CLAUDE_CONFIG_DIR")), "x").is_ok(),
@@ -210,6 +229,34 @@ fn behind_a_wall_with_a_network_of_its_own_only_listed_hosts_and_ports_are_reach
     let place = std::fs::read_dir(world.path("home/cache/peers")).unwrap().next().unwrap().unwrap().path();
     let sockets = std::fs::read_to_string(place.join("net/sockets")).unwrap();
     assert!(!PathBuf::from(sockets).exists(), "sockets go with the run");
+}
+
+#[test]
+fn a_listed_host_is_reached_through_the_egress_proxy_and_no_other_port_of_it() {
+    let echo = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listed = echo.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in echo.incoming() {
+            let mut client = client.unwrap();
+            std::thread::spawn(move || std::io::copy(&mut client.try_clone().unwrap(), &mut client));
+        }
+    });
+    for (wall, private) in [("podman", true), ("bwrap", true), ("bwrap", false)] {
+        let networks = if private { "  private: [127.0.0.0/8, '::1/128']\n" } else { "" };
+        let more = format!("  allow: ['localhost:{listed}']\n{networks}");
+        let Some(world) = world(wall, &more) else { continue };
+        let (port, _told) = model();
+        asking(&world, &[listed, port]);
+        let done = run(&world, port, &["run", "--max-ticks", "1"]).exits(0);
+        let seen: Value = serde_json::from_str(&world.read("seen.json")).unwrap();
+        let first = if private { "echoed" } else { "http/1.1 403" };
+        for (tunnel, due) in [(0, first), (1, "http/1.1 403")] {
+            let told = seen["tunnels"][tunnel].as_str().unwrap();
+            assert!(told.starts_with(due), "{wall}, {private}: {told}\n{}", done.err);
+        }
+        // Nothing but the proxy leads there.
+        assert!(seen["ports"][0].as_str().unwrap().starts_with("error: "), "{wall}: {}", seen["ports"][0]);
+    }
 }
 
 /// The processes of the proxies of this world.

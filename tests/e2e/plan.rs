@@ -97,6 +97,26 @@ fn a_plan_whose_command_names_a_file_that_anybody_may_write_is_refused() {
 }
 
 #[test]
+fn a_frozen_plan_is_not_changed_where_an_object_is_cut_short() {
+    let world = frozen();
+    world.ctl(&["add", "."]).exits(0);
+    let plan = world.read("PLAN.md").replace("- [ ] [STEP-1] Greet\n", "- [BLOCKED] [STEP-1] Greet\n");
+    world.write("PLAN.md", &plan);
+    world.commit("It cannot be done");
+    world.cut_head();
+    for args in [
+        &["amend", "repo", "--acceptance", "sh tests/greet.sh", "--reason", "it moved"][..],
+        &["ack-block", "repo", "STEP-1", "--reason", "it may stay"],
+    ] {
+        let done = world.ctl(args);
+        assert_ne!(done.code, Some(0), "{args:?}");
+        done.err_has("an object that is cut short");
+    }
+    assert!(!world.records("operator").iter().any(|record| record.to_string().contains("it m")));
+    assert_eq!(world.read("PLAN.md"), plan);
+}
+
+#[test]
 fn a_new_project_without_the_acceptance_test_is_not_made() {
     let world = planned();
     for plan in [PLAN.to_owned(), PLAN.replace("sh tests/greet.sh", "make greet")] {

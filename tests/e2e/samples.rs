@@ -29,6 +29,10 @@ pub(crate) struct Sample {
     greeting: [(&'static str, &'static str); 2],
     /// What each further greeting changes, as a line that is appended.
     pub(crate) registry: Option<(&'static str, &'static str)>,
+    /// What is not finished, and where that is found: a test that is left out, a TODO, a body that is empty, and a
+    /// result that says nothing, in the file of the body.
+    pub(crate) unfinished: [(&'static str, &'static str, u32); 3],
+    pub(crate) stub_line: u32,
 }
 
 impl Sample {
@@ -121,6 +125,20 @@ class Test{name}(unittest.TestCase):
         ),
     ],
     registry: None,
+    unfinished: [
+        (
+            "tests/test_hei.py",
+            "import unittest\n\n\nclass TestHei(unittest.TestCase):\n    @unittest.skip(\"later\")\n    def test_greets(self):\n        self.fail()\n",
+            5,
+        ),
+        ("shop/ciao.py", "\"\"\"Greets.\"\"\"\n\n\ndef ciao(who):\n    # TODO: greet\n    return who\n", 5),
+        (
+            "shop/hei.py",
+            "\"\"\"Greets.\"\"\"\n\n\ndef hei(who):\n    pass\n\n\ndef moi(who):\n    return {}\n",
+            4,
+        ),
+    ],
+    stub_line: 8,
 };
 
 pub(crate) const JAVASCRIPT: Sample = Sample {
@@ -172,6 +190,24 @@ test("rejects a number", () => {
         ),
     ],
     registry: None,
+    unfinished: [
+        (
+            "tests/hei.test.js",
+            "import assert from \"node:assert\";\nimport { test } from \"node:test\";\n\ntest.skip(\"greets\", () => {\n  assert.fail();\n});\n",
+            4,
+        ),
+        (
+            "shop/ciao.js",
+            "/** Greets. */\nexport function ciao(who) {\n  // TODO: greet\n  return who;\n}\n",
+            3,
+        ),
+        (
+            "shop/hei.js",
+            "/** Greets. */\nexport function hei(who) {}\n\n/** Greets. */\nexport function moi(who) {\n  return {};\n}\n",
+            2,
+        ),
+    ],
+    stub_line: 5,
 };
 
 pub(crate) const TYPESCRIPT: Sample = Sample {
@@ -225,6 +261,24 @@ it("rejects a line break", () => {
         ),
     ],
     registry: None,
+    unfinished: [
+        (
+            "tests/hei.test.ts",
+            "import { expect, it } from \"vitest\";\n\nit.skip(\"greets\", () => {\n  expect(1).toBe(2);\n});\n",
+            3,
+        ),
+        (
+            "shop/ciao.ts",
+            "/** Greets. */\nexport function ciao(who: string): string {\n  // TODO: greet\n  return who;\n}\n",
+            3,
+        ),
+        (
+            "shop/hei.ts",
+            "/** Greets. */\nexport function hei(who: string): void {}\n\n/** Greets. */\nexport function moi(who: string): object {\n  return {};\n}\n",
+            2,
+        ),
+    ],
+    stub_line: 5,
 };
 
 pub(crate) const RUST: Sample = Sample {
@@ -284,6 +338,20 @@ fn rejects_a_line_break() {
         ),
     ],
     registry: Some(("src/lib.rs", "pub mod {name};\n")),
+    unfinished: [
+        ("tests/hei.rs", "#[test]\n#[ignore]\nfn greets() {\n    panic!();\n}\n", 2),
+        (
+            "src/ciao.rs",
+            "//! Greets.\n\n/// Greets.\npub fn ciao(who: &str) -> String {\n    // TODO: greet\n    who.to_owned()\n}\n",
+            5,
+        ),
+        (
+            "src/hei.rs",
+            "//! Greets.\n\n/// Greets.\npub fn hei(_who: &str) {}\n\n/// Greets.\npub fn moi(_who: &str) -> Option<String> {\n    None\n}\n",
+            4,
+        ),
+    ],
+    stub_line: 7,
 };
 
 pub(crate) const GO: Sample = Sample {
@@ -350,6 +418,24 @@ func Test{Name}RejectsALineBreak(t *testing.T) {
         ),
     ],
     registry: None,
+    unfinished: [
+        (
+            "shop/hei_test.go",
+            "package shop\n\nimport \"testing\"\n\nfunc TestHei(t *testing.T) {\n\tt.Skip(\"later\")\n}\n",
+            6,
+        ),
+        (
+            "shop/ciao.go",
+            "package shop\n\n// Ciao greets.\nfunc Ciao(who string) string {\n\t// TODO: greet\n\treturn who\n}\n",
+            5,
+        ),
+        (
+            "shop/hei.go",
+            "package shop\n\n// Hei greets.\nfunc Hei(who string) {}\n\n// Moi greets.\nfunc Moi(who string) error {\n\treturn nil\n}\n",
+            4,
+        ),
+    ],
+    stub_line: 7,
 };
 
 /// One test for each language; without being asked for all, of the first.

@@ -411,6 +411,17 @@ impl World {
         self.head()
     }
 
+    /// Makes a commit, and cuts its object short: who reads on would wait for ever.
+    pub(crate) fn cut_head(&self) {
+        let message = "What there is to say of it, line by line\n".repeat(300);
+        self.git(&["commit", "-q", "--allow-empty", "-m", &message]);
+        let id = self.head();
+        let object = self.at(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+        let whole = std::fs::read(&object).unwrap();
+        std::fs::remove_file(&object).unwrap();
+        std::fs::write(&object, &whole[..whole.len() * 2 / 3]).unwrap();
+    }
+
     pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])
     }

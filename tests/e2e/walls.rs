@@ -428,6 +428,21 @@ fn the_doctor_tries_the_wall_from_inside_and_says_what_each_attempt_came_to() {
     }
 }
 
+/// A mount cannot be renamed: nobody has to find out afterwards that it was.
+#[test]
+fn behind_walls_with_mounts_the_git_directory_is_busy() {
+    for wall in ["podman", "bwrap"] {
+        let ground = Ground::new();
+        if !ground.world.has_wall(wall) {
+            continue;
+        }
+        let done = ground.shell("peer", wall, "LC_ALL=C mv .git .git2");
+        assert_ne!(done.code, Some(0), "{wall}");
+        let said = format!("{}{}", done.out, done.err);
+        assert!(said.contains("Device or resource busy"), "{wall}: {said}");
+    }
+}
+
 /// Root is not held by it, and sees it all the same.
 #[test]
 fn the_number_of_processes_is_limited_behind_the_walls_that_say_so() {

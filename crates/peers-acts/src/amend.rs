@@ -68,6 +68,7 @@ pub fn ack_block(place: &Place, by: &str, step: StepId, reason: &str) -> Result<
         return Err(Finding::new(exit::REFUSED, ".peers is a symbolic link", hint));
     }
     let (lock, _, frozen) = held(place, "ack-block")?;
+    let repo = boot::open_repo(place)?;
     let (text, blocked) = blocked(&work, step)?;
     let change = [("step", step.to_string()), ("text", blocked.text.clone())];
     record(place, by, (ContractAct::AckBlock, reason), &change, &frozen)?;
@@ -75,11 +76,10 @@ pub fn ack_block(place: &Place, by: &str, step: StepId, reason: &str) -> Result<
     work.publish_as(PLAN, remarked(&text, &blocked).as_bytes(), mode)?;
     let author = Author::new(by, "operator@local", clock::now());
     let message = format!("Acknowledge that {step} is blocked\n");
-    let committed = PeerRepo::open(place.work_dir())
-        .map_err(|e| chain(&e))
-        .and_then(|repo| repo.commit_paths(&[PLAN], &message, &author).map_err(|e| chain(&e)));
+    let committed = repo.commit_paths(&[PLAN], &message, &author);
     drop(lock);
-    committed.map(drop).map_err(|why| {
+    committed.map(drop).map_err(|error| {
+        let why = chain(&error);
         Finding::new(
             exit::BUG,
             format!("recorded and marked, but {PLAN} is not committed: {why}"),

@@ -85,7 +85,7 @@ impl Ground {
         let goal =
             Goal { id: id.clone(), description: None, group: None, weight: 1, kind: GoalKind::Hard(hard) };
         let bench = Bench::new(place, env, &alone(config.clone(), goal), AskedWall::default())?;
-        let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+        let repo = boot::open_repo(place)?;
         let path = bench.scratch().join("control.git");
         let mut control = ControlDir::open_or_create(&path, boot::git_program(env)?)?;
         let _imported = control.import(&repo, Some(script.head))?;

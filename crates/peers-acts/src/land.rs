@@ -144,7 +144,7 @@ impl Ground {
             .into());
         }
         let base = project::read(store.disk())?.and_then(|project| project.base);
-        let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+        let repo = boot::open_repo(place)?;
         // Before the first run there is none.
         if let Some(dir) = place.open_store()? {
             dir.create_subdir("git")?;

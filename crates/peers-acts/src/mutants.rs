@@ -146,7 +146,7 @@ pub fn test(
     told: &mut dyn FnMut(&Mutant, (usize, usize)),
 ) -> Result<Tested, BootError> {
     let (at, from) = (clock::now(), clock::mono());
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+    let repo = boot::open_repo(place)?;
     let bench = Bench::new(place, env, loaded, AskedWall::default())?;
     bench.ask_anew();
     let head = repo.facts().head().map_err(Finding::from)?.commit;

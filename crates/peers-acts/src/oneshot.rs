@@ -147,7 +147,7 @@ pub fn verify(
     show: Show,
 ) -> Result<Verified, BootError> {
     let beside = place.holder()?;
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+    let repo = boot::open_repo(place)?;
     let mut loaded = loaded.clone();
     if let Some(limit) = loaded.config.verify.timeout_s {
         loaded.config.goals.timeout_s = limit;

@@ -118,7 +118,7 @@ pub fn next_prompt(
     if let Some(run) = &running {
         works_here(place, run, &mut disk)?;
     }
-    let repo = PeerRepo::open(place.work_dir()).map_err(|e| boot::repo_finding(place, &e))?;
+    let repo = boot::open_repo(place)?;
     let head = match repo.facts().head() {
         Ok(head) => head.commit,
         Err(peers_git::GitError::Repo(error)) => return Err(boot::repo_finding(place, &error).into()),

@@ -154,8 +154,9 @@ impl CheckCx {
     /// is no error here: it is one for the checks that need it.
     pub fn open(asked: Asked<'_>, mut store: Option<&mut FsDisk>) -> Result<Self, CouldNot> {
         let Asked { repo: path, control, head, base } = asked;
-        // Where there is a control directory, objects are read from that.
-        let look = |repo: &PeerRepo| if control.is_none() { repo.check_content() } else { Ok(()) };
+        // The loop names a commit in full, and has looked; its objects are read from the control directory.
+        let named_in_full = control.is_some() && head.is_some_and(|name| CommitId::new(name).is_ok());
+        let look = |repo: &PeerRepo| if named_in_full { Ok(()) } else { repo.check_content() };
         let repo = PeerRepo::open(path).and_then(|repo| look(&repo).map(|()| repo));
         let head = match (&repo, head) {
             (Ok(repo), None | Some("HEAD")) => {
@@ -163,7 +164,7 @@ impl CheckCx {
             }
             (Ok(repo), Some(name)) => named(Some(repo), name)?,
             // The control directory can answer for a commit that is named in full.
-            (Err(_), Some(name)) if control.is_some() && CommitId::new(name).is_ok() => named(None, name)?,
+            (Err(_), Some(name)) if named_in_full => named(None, name)?,
             (Err(error), _) => {
                 return Err(CouldNot::with(
                     chain(error),

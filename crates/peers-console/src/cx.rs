@@ -70,10 +70,12 @@ impl Cx {
     /// # Errors
     /// There is no repository, or it cannot be read; the hint says which.
     pub fn repo(place: &Place) -> Result<PeerRepo, CommandError> {
-        PeerRepo::open(place.work_dir()).map_err(|error| {
-            let (message, hint) = place.repo_problem(&error);
-            CommandError::new(peers_place::repo_exit(&error), message).hint(hint)
-        })
+        PeerRepo::open(place.work_dir()).and_then(|repo| repo.check_content().map(|()| repo)).map_err(
+            |error| {
+                let (message, hint) = place.repo_problem(&error);
+                CommandError::new(peers_place::repo_exit(&error), message).hint(hint)
+            },
+        )
     }
 
     /// The control git directory of the place, with what the operator's own git ignores; `None` while there is none.

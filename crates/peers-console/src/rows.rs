@@ -259,7 +259,8 @@ fn read_head(dir: &Path, main: &Path) -> Sourced<HeadFact> {
         (false, Ok(main)) => PeerRepo::open_known(dir, main.common_dir()),
         (_, main) => main,
     };
-    let fact = repo.map_err(|error| chain(&error)).and_then(|repo| {
+    let whole = repo.and_then(|repo| repo.check_content().map(|()| repo));
+    let fact = whole.map_err(|error| chain(&error)).and_then(|repo| {
         let facts = repo.facts();
         let head = facts.head().map_err(|error| chain(&error))?;
         let commit = facts.commit(&head.commit).map_err(|error| chain(&error))?;

@@ -351,7 +351,7 @@ impl Inner {
             Some(spec(AUTH, listen, Vec::new()))
         };
         let egress = if closed {
-            net.publish(format!("{EGRESS}.json"), policies::egress(&policy.peers.allow).as_bytes())
+            net.publish(format!("{EGRESS}.json"), policies::egress(&policy.peers).as_bytes())
                 .map_err(told)?;
             let all = asking.iter().enumerate();
             let listen = all.map(|(n, one)| format!("{}={}", one.peer, at(n, EGRESS))).collect();

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
@@ -143,7 +143,13 @@ fn found_here(argv0: &OsStr) -> Result<PathBuf, StubFailure> {
 
 /// Sets the signals that wait. They are inherited through `exec`.
 fn mask(signals: &SigSet) -> Result<(), (&'static str, io::Error)> {
-    signals.thread_set_mask().map_err(|errno| ("signal mask", io::Error::from(errno)))
+    change_mask(SigmaskHow::SIG_SETMASK, signals).map_err(|error| ("signal mask", error))
+}
+
+/// Changes the signals that wait, of a process with one thread. nix does not see that `pthread_sigmask` fails, whose
+/// result is the error.
+pub(crate) fn change_mask(how: SigmaskHow, signals: &SigSet) -> io::Result<()> {
+    sigprocmask(how, Some(signals), None).map_err(io::Error::from)
 }
 
 /// Everything but the `exec`; the error names the step.

@@ -346,6 +346,8 @@ fn a_stub_that_fails_says_at_which_step_and_why_and_leaves_no_child() {
             ("process limit", SET_LIMIT, limit(libc::RLIMIT_NPROC.into())),
             ("file size limit", SET_LIMIT, limit(libc::RLIMIT_FSIZE.into())),
             ("memory limit", SET_LIMIT, limit(libc::RLIMIT_AS.into())),
+            // Whoever starts the stub does the same, and goes on where it fails.
+            ("signal mask", libc::SYS_rt_sigprocmask, vec![is(0, 2)]), // SIG_SETMASK
             ("capabilities", libc::SYS_capget, Vec::new()),
             ("landlock", libc::SYS_landlock_restrict_self, Vec::new()),
             ("seccomp", libc::SYS_seccomp, Vec::new()),

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
 }
 
 fn look(repo: &PeerRepo, cx: &Cx) -> Result<ExitCode, CommandError> {
+    repo.check_content().map_err(peers_git::GitError::from)?;
     let var = |name| cx.env.var(name).map(|value| value.to_string_lossy().into_owned());
     let who =
         var("PEERS_PEER_NAME").map(Committer::Peer).or_else(|| var("GIT_AUTHOR_EMAIL").map(Committer::Email));

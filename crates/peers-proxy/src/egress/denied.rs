@@ -99,8 +99,8 @@ impl Denied {
             Self::Port { host, port } => format!(
                 "the operator can add `{host}:{port}` to `peers.allow` in their sandbox.yaml, and start the run again"
             ),
-            Self::PrivateAddr { host, addr } => format!(
-                "if this is meant, the operator can add the network of {addr} to `private_ok` of the entry of `{host}`"
+            Self::PrivateAddr { host: _, addr } => format!(
+                "if this is meant, the operator can add the network of {addr} to `peers.private` in their sandbox.yaml, and start the run again"
             ),
             Self::Dns { .. } => "check the name and the name service of the host".to_owned(),
             Self::Dial { .. } => "check that the service is up; the proxy itself allows this host".to_owned(),

@@ -29,5 +29,5 @@ pub use options::configured;
 pub use outside::{Outside, is_inside, outside};
 pub use peers_core::machine::After;
 pub use preflight::{Examined, Part, examine, full, quick_refusals, refusals, start_refusals};
-pub use preflight::{open_files, repo_finding, take_up};
+pub use preflight::{open_files, open_repo, repo_finding, take_up};
 pub use start::{Handover, RunSummary, new_run_id, run};

@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use peers_core::machine::After;
-use peers_git::PeerRepo;
 use peers_model::claim::CommitClaims;
 use peers_model::config::Config;
 use peers_model::{PeerName, exit};
@@ -16,7 +15,7 @@ use peers_store::{FsDisk, project, store};
 use peers_sys::error::chain;
 
 use super::finding::Finding;
-use super::preflight::repo_finding;
+use super::preflight::open_repo;
 
 /// Commits that are looked at.
 const COMMITS: usize = 10_000;
@@ -47,7 +46,7 @@ pub fn outside(place: &Place, disk: &mut FsDisk, config: &Config, who: &str) -> 
     };
     // Before anything is known nothing is new.
     let Some(head) = known else { return Ok(Outside::Nothing(peer)) };
-    let repo = PeerRepo::open(place.work_dir()).map_err(|error| repo_finding(place, &error))?;
+    let repo = open_repo(place)?;
     let facts = repo.facts();
     let failed = |error: peers_git::GitError| Finding::plain(exit::INVALID, chain(&error));
     let now = facts.head().map_err(failed)?.commit;

@@ -152,6 +152,16 @@ fn repository(place: &Place, cut_short: bool) -> (Option<PeerRepo>, Vec<Finding>
     (Some(repo), found.iter().map(|error| repo_finding(place, error)).collect())
 }
 
+/// The repository of a place, for one who reads its objects: none of them is cut short.
+///
+/// # Errors
+/// There is none, it cannot be opened, or agents left in it what must not be read.
+pub fn open_repo(place: &Place) -> Result<PeerRepo, Finding> {
+    PeerRepo::open(place.work_dir())
+        .and_then(|repo| repo.check_content().map(|()| repo))
+        .map_err(|error| repo_finding(place, &error))
+}
+
 /// What is wrong with the repository of a place, with what is known of it.
 #[must_use]
 pub fn repo_finding(place: &Place, error: &RepoError) -> Finding {

@@ -1,5 +1,6 @@
 //! What the operator adds by name: their own `sandbox.yaml`.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use peers_model::config::{NarrowNet, Narrower};
@@ -50,6 +51,8 @@ pub struct Part {
     pub net: Option<Net>,
     /// Hosts that the egress proxy leads to. Of peers alone.
     pub allow: Vec<Allowed>,
+    /// Networks that those hosts may lead to though nobody outside reaches them. Of peers alone.
+    pub private: Vec<String>,
     /// Ports of this machine that are reached at the same port of the own network. Of peers alone.
     pub local_ports: Vec<u16>,
     /// What a container may use at most.
@@ -105,7 +108,7 @@ pub enum PolicyError {
     },
     /// It has other keys, or is no YAML.
     #[error(
-        "{0}; it may say `backend`, `require`, `seccomp`, `image`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, `memory`, `pids`, `cpus`, and of `peers` `allow`, `local_ports`"
+        "{0}; it may say `backend`, `require`, `seccomp`, `image`, and of `peers` and `gates` each `env`, `read`, `write`, `net`, `memory`, `pids`, `cpus`, and of `peers` `allow`, `private`, `local_ports`"
     )]
     Syntax(Box<YamlError>),
     /// A name that makes no sense or is never passed.
@@ -151,6 +154,7 @@ struct PartFile {
     write: Vec<PathBuf>,
     net: Option<Net>,
     allow: Vec<String>,
+    private: Vec<String>,
     local_ports: Vec<u16>,
     memory: Option<String>,
     pids: Option<u64>,
@@ -237,14 +241,19 @@ impl Policy {
             }
         }
         let PolicyFile { require, seccomp, image, peers, gates, .. } = file;
-        if gates.net == Some(Net::Proxy) || !gates.allow.is_empty() || !gates.local_ports.is_empty() {
+        let lists = |part: &PartFile| [part.allow.len(), part.private.len(), part.local_ports.len()];
+        if gates.net == Some(Net::Proxy) || lists(&gates) != [0; 3] {
             return Err(value(
                 "gates",
-                "gates have `net: none` or `net: host`; `allow` and `local_ports` are for peers",
+                "gates have `net: none` or `net: host`; `allow`, `private` and `local_ports` are for peers",
             ));
         }
-        if peers.allow.len() > LISTED || peers.local_ports.len() > LISTED {
-            return Err(value("peers", "`allow` and `local_ports` have at most 64 entries each"));
+        if lists(&peers).into_iter().any(|listed| listed > LISTED) {
+            return Err(value("peers", "`allow`, `private` and `local_ports` have at most 64 entries each"));
+        }
+        if let Some(net) = peers.private.iter().find(|net| !is_network(net)) {
+            let net = peers_sys::term::line(net, 80);
+            return Err(value("peers.private", &format!("`{net}` is not a network, as `10.1.0.0/16`")));
         }
         let mut ports = peers.local_ports.clone();
         ports.sort_unstable();
@@ -268,9 +277,10 @@ impl Policy {
             allow.extend(allowed(entry).ok_or_else(|| bad(entry))?);
         }
         let part = |key, part: PartFile, allow| {
-            let PartFile { env, read, write, net, allow: _, local_ports, memory, pids, cpus } = part;
+            let PartFile { env, read, write, net, allow: _, private, local_ports, memory, pids, cpus } = part;
             let memory = memory.map(|text| bytes(&text).ok_or_else(|| value(key, MEMORY))).transpose()?;
-            Ok(Part { env, read, write, net, allow, local_ports, caps: Caps { memory, pids, cpus } })
+            let caps = Caps { memory, pids, cpus };
+            Ok(Part { env, read, write, net, allow, private, local_ports, caps })
         };
         let peers = part("peers.memory", peers, allow)?;
         let gates = part("gates.memory", gates, Vec::new())?;
@@ -323,15 +333,22 @@ fn allowed(entry: &str) -> Option<Vec<Allowed>> {
         return Some(hosts.iter().map(tls).collect());
     }
     let (host, port) = match entry.split_once(':') {
-        Some((host, port)) => (host, port.parse().ok().filter(|port| *port > 0)?),
-        None => (entry.as_str(), TLS),
+        Some((host, port)) => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
+        None => (entry.as_str(), None),
     };
     let (host, below) = host.strip_prefix("*.").map_or((host, false), |host| (host, true));
     let label = |label: &str| {
         (1..=63).contains(&label.len()) && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
     };
-    let named = host.contains('.') && host.len() <= 253 && host.split('.').all(label);
-    named.then(|| vec![Allowed { host: host.to_owned(), below, port }])
+    // A word alone is rather a slip of one of those above.
+    let whole = host.contains('.') || (port.is_some() && !below);
+    let named = whole && host.len() <= 253 && host.split('.').all(label);
+    named.then(|| vec![Allowed { host: host.to_owned(), below, port: port.unwrap_or(TLS) }])
+}
+
+fn is_network(text: &str) -> bool {
+    let parts = text.split_once('/').map(|(net, bits)| (net.parse::<IpAddr>(), bits.parse::<u8>()));
+    matches!(parts, Some((Ok(net), Ok(bits))) if bits <= if net.is_ipv4() { 32 } else { 128 })
 }
 
 fn refusal(name: &str, secrets: bool) -> Option<&'static str> {
@@ -418,6 +435,11 @@ mod tests {
             ("gates: {allow: [rust]}\n", "are for peers"),
             ("peers: {allow: ['http://a.example']}\n", "is not a host"),
             ("peers: {allow: ['*']}\n", "is not a host"),
+            ("peers: {allow: [rsut]}\n", "is not a host"),
+            ("peers: {allow: ['*.example:443']}\n", "is not a host"),
+            ("peers: {private: [10.0.0.1]}\n", "is not a network"),
+            ("peers: {private: [10.0.0.0/33]}\n", "is not a network"),
+            ("gates: {private: [10.0.0.0/8]}\n", "are for peers"),
             ("peers: {local_ports: [0]}\n", "none of 0"),
             ("peers: {local_ports: [61080]}\n", "none of 0"),
             ("peers: {local_ports: [80, 80]}\n", "each port once"),
@@ -436,18 +458,23 @@ mod tests {
 
     #[test]
     fn hosts_are_listed_one_by_one_by_domain_or_by_a_word() {
-        let text =
-            "peers: {net: proxy, allow: [go, API.Example.com, '*.example.org:8443'], local_ports: [5432]}\n";
+        let text = "peers: {net: proxy, allow: [go, API.Example.com, '*.example.org:8443', 'mirror:8081'], private: [10.1.0.0/16, '::1/128'], local_ports: [5432]}\n";
         let peers = Policy::parse(Path::new("/c/sandbox.yaml"), text).unwrap().peers;
         let hosts: Vec<String> = peers
             .allow
             .iter()
             .map(|one| format!("{}{}:{}", if one.below { "below " } else { "" }, one.host, one.port))
             .collect();
-        let due =
-            ["proxy.golang.org:443", "sum.golang.org:443", "api.example.com:443", "below example.org:8443"];
+        let due = [
+            "proxy.golang.org:443",
+            "sum.golang.org:443",
+            "api.example.com:443",
+            "below example.org:8443",
+            "mirror:8081",
+        ];
         assert_eq!(hosts, due);
         assert_eq!((peers.net, peers.local_ports), (Some(Net::Proxy), vec![5432]));
+        assert_eq!(peers.private, ["10.1.0.0/16", "::1/128"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use peers_sys::{FileError, SafeDir};
 use peers_tools::{Own, Wanted, adapter};
 use serde_json::{Value, json};
 
-use crate::env::Allowed;
+use crate::env::{Allowed, Part};
 use crate::tool_spec::tool_spec;
 
 /// A peer that may be served.
@@ -90,12 +90,12 @@ pub(super) fn auth(asking: &[Asking]) -> String {
 }
 
 /// The policy of the egress proxy.
-pub(super) fn egress(allow: &[Allowed]) -> String {
+pub(super) fn egress(peers: &Part) -> String {
     let entry = |allowed: &Allowed| {
         let key = if allowed.below { "suffix" } else { "host" };
-        json!({key: allowed.host, "ports": [allowed.port]})
+        json!({key: allowed.host, "ports": [allowed.port], "private_ok": peers.private})
     };
-    json!({"v": 1, "allow": allow.iter().map(entry).collect::<Vec<_>>()}).to_string()
+    json!({"v": 1, "allow": peers.allow.iter().map(entry).collect::<Vec<_>>()}).to_string()
 }
 
 /// Networks that nobody outside reaches.
@@ -159,14 +159,16 @@ mod tests {
         let service = json!({"name": "openai", "url": "https://gate.example/v1", "private_ok": PRIVATE});
         assert_eq!(policy["services"], json!([service]));
         let allowed = |host: &str, below, port| Allowed { host: host.to_owned(), below, port };
-        let policy: Value = serde_json::from_str(&egress(&[
-            allowed("a.example", false, 443),
-            allowed("b.example", true, 8443),
-        ]))
-        .unwrap();
+        let private = vec!["10.1.0.0/16".to_owned()];
+        let allow = vec![allowed("a.example", false, 443), allowed("b.example", true, 8443)];
+        let policy = egress(&Part { allow, private: private.clone(), ..Part::default() });
+        let policy: Value = serde_json::from_str(&policy).unwrap();
         assert_eq!(
             policy["allow"],
-            json!([{"host": "a.example", "ports": [443]}, {"suffix": "b.example", "ports": [8443]}])
+            json!([
+                {"host": "a.example", "ports": [443], "private_ok": private},
+                {"suffix": "b.example", "ports": [8443], "private_ok": private},
+            ])
         );
     }
 }

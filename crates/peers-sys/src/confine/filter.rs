@@ -2,12 +2,14 @@
 //!
 //! Everything is allowed but what is listed: programs of a project are of all kinds. What is refused says
 //! `EPERM`, as it would to a plain user. A program of another architecture is killed, since its calls have other
-//! numbers.
+//! numbers; so is one that makes calls of x32, which say that they are of this one.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use nix::libc;
+#[cfg(target_arch = "x86_64")]
+use seccompiler::sock_filter;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -96,6 +98,8 @@ const SYS_FCHMODAT2: libc::c_long = 452;
 const KIND: u64 = 0xf;
 
 pub(super) fn apply(kind: Filter) -> Result<(), io::Error> {
+    #[cfg(target_arch = "x86_64")]
+    seccompiler::apply_filter(&no_x32()).map_err(io::Error::other)?;
     let put_on = |refused: &[Refused], errno| seccompiler::apply_filter(&program(refused, errno)?);
     put_on(&eperm(kind), libc::EPERM).map_err(io::Error::other)?;
     put_on(&enosys(kind), libc::ENOSYS).map_err(io::Error::other)
@@ -165,6 +169,24 @@ fn set_user_id() -> Vec<Refused> {
         (libc::SYS_open, opened(1, 2)),
     ]);
     all
+}
+
+/// Ends a process that asks for a call by its x32 number: a second name of each call, which no rule by number sees.
+/// -1 is no call at all.
+#[cfg(target_arch = "x86_64")]
+fn no_x32() -> BpfProgram {
+    // `__X32_SYSCALL_BIT` of `asm/unistd.h`
+    const BIT: u32 = 0x4000_0000;
+    let to = |code: u32, jt, jf, k| sock_filter { code: u16::try_from(code).unwrap_or_default(), jt, jf, k };
+    let jump = |how, jt, jf, k| to(libc::BPF_JMP | libc::BPF_K | how, jt, jf, k);
+    let end = |action| to(libc::BPF_RET | libc::BPF_K, 0, 0, action);
+    vec![
+        to(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0), // the number
+        jump(libc::BPF_JEQ, 1, 0, u32::MAX),
+        jump(libc::BPF_JGE, 1, 0, BIT),
+        end(libc::SECCOMP_RET_ALLOW),
+        end(libc::SECCOMP_RET_KILL_PROCESS),
+    ]
 }
 
 fn program(refused: &[Refused], errno: libc::c_int) -> Result<BpfProgram, BackendError> {

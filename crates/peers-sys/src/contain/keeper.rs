@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 use super::door::Door;
@@ -22,7 +22,7 @@ use super::wire::{self, Plan};
 use super::{DOOR, KEEPER_LABEL, own_label};
 use crate::identity::{KEEPER, Pid};
 use crate::spawn::RawExit;
-use crate::stub::{Keeping, StubFailure, StubOptions};
+use crate::stub::{Keeping, StubFailure, StubOptions, change_mask};
 
 /// The container runs, and its first process has not come to the door: it never will after this.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -52,7 +52,7 @@ pub(crate) fn keep(options: &StubOptions, keeping: &Keeping) -> Result<RawExit, 
     let signals: SigSet = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1]
         .into_iter()
         .collect();
-    signals.thread_block().map_err(|errno| step("signal mask")(errno.into()))?;
+    change_mask(SigmaskHow::SIG_BLOCK, &signals).map_err(step("signal mask"))?;
     // What monitors the container comes to us when the program that made it ends.
     rustix::process::set_child_subreaper(Some(Pid::of_self().raw()))
         .map_err(|errno| step("subreaper")(errno.into()))?;

@@ -361,6 +361,36 @@ mod probe {
         }
     }
 
+    /// `getppid` by its name in x32, and what is no call at all: `mov eax, n; syscall`
+    #[test]
+    fn a_call_of_x32_is_the_end_of_the_process_and_what_is_no_call_is_not() {
+        let test = "confine::filter::tests::probe::a_call_of_x32_is_the_end_of_the_process_and_what_is_no_call_is_not";
+        let numbers = [("x32", 0x4000_006e_u32), ("none", u32::MAX)];
+        if let Some(place) = testing::child_place(test) {
+            let step = testing::child_step();
+            let (name, wall) = step.split_once(' ').unwrap();
+            let (_, number) = numbers.into_iter().find(|(known, _)| *known == name).unwrap();
+            let code = [&[0xb8][..], &number.to_le_bytes(), &[0x0f, 0x05], &EXIT].concat();
+            return become_program(written(&place, &elf(&code)), || {
+                if let Some(kind) = Filter::named(wall) {
+                    apply(kind).unwrap();
+                }
+            });
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        let ended = |step: &str| testing::run_child(test, tmp.path(), step);
+        let free = ended("x32 free");
+        if !free.status.success() || !free.stderr.is_empty() {
+            return eprintln!("not shown: {free:?}");
+        }
+        for wall in [Filter::Usual, Filter::Strict].map(Filter::name) {
+            let walled = ended(&format!("x32 {wall}"));
+            assert_eq!(walled.status.signal(), Some(libc::SIGSYS), "{wall}: {walled:?}");
+            let none = ended(&format!("none {wall}"));
+            assert!(none.status.success(), "{wall}: {none:?}");
+        }
+    }
+
     #[test]
     fn a_call_of_another_architecture_is_the_end_of_the_process() {
         let test = "confine::filter::tests::probe::a_call_of_another_architecture_is_the_end_of_the_process";
