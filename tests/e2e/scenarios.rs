@@ -9,7 +9,7 @@ use std::path::Path;
 struct Found {
     /// Numbers that tests name, as in `row_07_a_branch_without_a_commit`, each with its file.
     numbers: BTreeSet<(u32, String)>,
-    /// Functions without parameters, as tests are.
+    /// Functions without parameters, as tests are, and modules of tests, one for each language.
     names: BTreeSet<String>,
     /// The same by file.
     files: BTreeMap<String, BTreeSet<String>>,
@@ -23,8 +23,11 @@ impl Found {
                 self.collect(root, &path);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let file = path.strip_prefix(root).unwrap().to_str().unwrap();
-                for rest in std::fs::read_to_string(&path).unwrap().split("fn ").skip(1) {
-                    let Some((name, _)) = rest.split_once("()") else { continue };
+                let text = std::fs::read_to_string(&path).unwrap();
+                let functions = text.split("fn ").skip(1).filter_map(|rest| rest.split_once("()"));
+                let modules =
+                    text.split("in_each_language!(").skip(1).filter_map(|rest| rest.split_once(','));
+                for name in functions.chain(modules).map(|(name, _)| name.trim()) {
                     self.numbers.extend(numbers(name).map(|number| (number, file.to_owned())));
                     self.names.insert(name.to_owned());
                     self.files.entry(file.to_owned()).or_default().insert(name.to_owned());
