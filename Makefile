@@ -1,5 +1,5 @@
 # Short names for the usual commands. The checks themselves are in .ci/run and xtask.
-.PHONY: test lint demo test-real image test-podman ci
+.PHONY: test lint demo docs-shots test-real image test-podman ci
 
 test: ## every test of the workspace
 	cargo test --workspace --locked
@@ -11,6 +11,9 @@ lint: ## what can be said without running anything
 
 demo: ## the whole loop on a sample project, without account or network
 	cargo run -p peers-cli -- demo
+
+docs-shots: ## the pictures of docs/cockpit.md, drawn anew from the program
+	cargo xtask docs-shots
 
 test-real: ## the released claude, codex and opencode on a real project and through every fault: needs node, npm, python3 and one download; no account
 	tests/real/run.sh

@@ -50,15 +50,20 @@ pub(crate) fn run(args: &[String], out: &mut dyn Write) -> Result<Outcome, Failu
 }
 
 /// Registered projects.
-struct Fleet {
-    root: PathBuf,
+pub(crate) struct Fleet {
+    pub(crate) root: PathBuf,
     ctl: PathBuf,
     projects: u64,
     ticks: u64,
 }
 
 impl Fleet {
-    fn make(root: &Path, peers: &Path, ctl: &Path, (projects, ticks): (u64, u64)) -> Result<Self, Failure> {
+    pub(crate) fn make(
+        root: &Path,
+        peers: &Path,
+        ctl: &Path,
+        (projects, ticks): (u64, u64),
+    ) -> Result<Self, Failure> {
         fs::create_dir_all(root)?;
         let root = root.canonicalize()?;
         let ground = Ground::new(&root, peers, 20, GOALS)?;
@@ -118,7 +123,7 @@ impl Fleet {
         Ok(Self { root, ctl: ctl.to_owned(), projects, ticks })
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let home = self.root.join("home");
         let mut command = Command::new(&self.ctl);
         command
@@ -196,7 +201,7 @@ impl Fleet {
 }
 
 /// User and system time of a process so far, in clock ticks.
-fn cpu(pid: u32) -> Result<u64, Failure> {
+pub(crate) fn cpu(pid: u32) -> Result<u64, Failure> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let after = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<&str> = after.split(' ').collect();

@@ -5,14 +5,17 @@
 
 mod bench;
 mod checks;
+mod cockpit;
 mod codemap;
 mod crates;
 mod fleet;
 mod ground;
 mod outcome;
 mod proxies;
+mod shots;
 mod soak;
 mod stream;
+mod terminal;
 mod tidy;
 mod workspace;
 
@@ -86,6 +89,16 @@ const COMMANDS: &[Command] = &[
         name: "bench-fleet",
         summary: "Measure peers-ctl over many loops (--projects 50 --ticks 20 --many 1000 --many-ticks 500 --rounds 5 --seconds 30)",
         run: Run::With(fleet::run),
+    },
+    Command {
+        name: "bench-cockpit",
+        summary: "Measure the cockpit over many loops that run: a core's share, memory, key to paint (--loops 100 --events 10 --seconds 30 --keys 300)",
+        run: Run::With(cockpit::run),
+    },
+    Command {
+        name: "docs-shots",
+        summary: "Draw the pictures of docs/cockpit.md anew, from the program",
+        run: Run::Plain(shots::run),
     },
     Command {
         name: "bench-proxy",

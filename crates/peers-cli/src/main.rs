@@ -4,6 +4,7 @@
 //! decides anything. Start reading at [`cli`].
 
 mod cli;
+mod cockpit;
 mod live;
 
 use std::process::ExitCode;
@@ -31,5 +32,7 @@ fn main() -> ExitCode {
     if first.is_some_and(|first| first == peers_acp::ENTRY) {
         return peers_acp::main(args);
     }
+    // Whoever started this may listen for signals in a way that its children inherit: that is no reason to be deaf.
+    let _as_it_is = peers_sys::signal::unblock_all();
     cli::main()
 }

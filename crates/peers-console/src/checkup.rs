@@ -3,7 +3,7 @@
 use peers_acts::doctor::{Answer, Check, Level, Report};
 use peers_model::outcome::classification;
 use peers_sys::term;
-use peers_view::Spelling;
+use peers_view::{Cell, Page, Spelling, Tone};
 use serde_json::json;
 
 /// The same with commands as whoever reads it types them.
@@ -32,6 +32,28 @@ pub fn text(report: &Report) -> String {
     let (errors, warnings) = (count(Level::Error), count(Level::Warning));
     let of = |n: usize, noun: &str| crate::output::counted(u64::try_from(n).unwrap_or(u64::MAX), noun);
     format!("{}{}, {}\n", crate::output::table(&rows), of(errors, "error"), of(warnings, "warning"))
+}
+
+/// The same as lines.
+#[must_use]
+pub fn page(report: &Report) -> Page {
+    let cell = |text: &str| Cell::new(Tone::Plain, text);
+    let mut rows = Vec::new();
+    for Check { about, level, message, fix, .. } in &report.checks {
+        let tone = match level {
+            Level::Error => Tone::Bad,
+            Level::Warning => Tone::Care,
+            Level::Ok => Tone::Good,
+        };
+        let mut lines = message.lines();
+        rows.push(vec![Cell::new(tone, level.word()), cell(about), cell(lines.next().unwrap_or_default())]);
+        rows.extend(lines.map(|line| vec![cell(""), cell(""), cell(line)]));
+        let fix = fix.as_ref().map(|fix| format!("-> {fix}"));
+        rows.extend(fix.map(|fix| vec![cell(""), cell(""), Cell::whole(Tone::Strong, fix)]));
+    }
+    let mut page = Page::default();
+    page.table(1, rows);
+    page
 }
 
 /// The same for programs.

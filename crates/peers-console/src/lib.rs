@@ -4,8 +4,8 @@
 //! [`Out`](output::Out), fails with a [`CommandError`](error::CommandError), and changes a project through
 //! [`operator`]. This crate knows no subcommand; of the command line it has the arguments of `run` ([`run_args`]) and the names of [`agents`]. Start reading at [`cx`].
 
+pub mod about;
 pub mod agents;
-pub mod alternate;
 pub mod checkup;
 pub mod cx;
 pub mod error;
@@ -14,6 +14,8 @@ pub mod modes;
 pub mod operator;
 pub mod origin;
 pub mod output;
+pub mod parts;
+pub mod peek;
 pub mod rows;
 pub mod run_args;
 pub mod screen;

@@ -108,6 +108,7 @@ impl Watched {
             let counted = counted(&mut self.counted, disk);
             asked.head = self.head.look(looked_in, place.work_dir(), counted.value());
             asked.bugs = counts(counted, &asked.head);
+            asked.plan = counted.value().and_then(|counted| counted.plan);
             let row = self.reader.row(disk, &asked);
             let another = row.workdir != self.work_dir;
             self.work_dir.clone_from(&row.workdir);

@@ -15,6 +15,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use self::pen::Pen;
 use crate::output::Out;
 
+/// So much is held while something else draws on the terminal, bytes.
+const HELD: usize = 64 * 1024;
 /// A reader who stopped reading is waited for at the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Erases the line that the cursor is in.
@@ -35,11 +37,19 @@ struct Drawn {
     pen: Option<Pen>,
     /// Whoever reads takes lines of a certain form for commands.
     commanded: bool,
+    /// The terminal is drawn on by something else: what is said here is held until then, a bounded part of it.
+    held: Option<Vec<u8>>,
 }
 
 impl Drawn {
     /// Writes at once, or has it written.
     fn put(&mut self, mut bytes: Vec<u8>) {
+        if let Some(held) = &mut self.held {
+            if held.len() < HELD {
+                held.extend_from_slice(&bytes);
+            }
+            return;
+        }
         if self.commanded {
             bytes = peers_view::without_commands(&String::from_utf8_lossy(&bytes)).into_bytes();
         }
@@ -70,6 +80,16 @@ impl Screen {
         drawn.live = false;
         if drawn.pen.as_mut().is_some_and(|pen| pen.settle(PATIENCE)) {
             drawn.pen = None;
+        }
+    }
+
+    /// Holds what is said from here on, since something else draws on the terminal; or says it all now.
+    pub fn hold(&self, on: bool) {
+        let mut drawn = self.lock();
+        if on {
+            drawn.held.get_or_insert_default();
+        } else if let Some(bytes) = drawn.held.take() {
+            drawn.put(bytes);
         }
     }
 
@@ -178,7 +198,7 @@ impl Write for Screen {
 pub fn screen() -> &'static Screen {
     static SCREEN: std::sync::OnceLock<Screen> = std::sync::OnceLock::new();
     SCREEN.get_or_init(|| {
-        let drawn = Drawn { live: false, columns: 80, on: false, pen: None, commanded: false };
+        let drawn = Drawn { live: false, columns: 80, on: false, pen: None, commanded: false, held: None };
         Screen(Arc::new(Mutex::new(drawn)))
     })
 }
@@ -203,6 +223,13 @@ pub fn log_at(env: &Env, level: &str) {
 /// Writes to standard error; through the view of a run that nobody reads, without waiting.
 pub fn say(bytes: &[u8]) {
     screen().raw(bytes);
+}
+
+/// Writes to standard error even where that is held, for who has put the terminal back for a while.
+pub fn aloud(text: &str) {
+    let mut err = io::stderr().lock();
+    // Whoever closed standard error does not want to be told.
+    let _unheard = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 /// From here on nothing on standard error is a workflow command, whatever names and output it tells.

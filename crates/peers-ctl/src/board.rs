@@ -213,7 +213,7 @@ impl Job<'_> {
 }
 
 /// What the registry says of a project.
-fn listed(one: &Seen) -> Listed {
+pub(crate) fn listed(one: &Seen) -> Listed {
     let project = &one.project;
     let runtime = project.runtime.as_ref();
     let why = unknown(one);

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 
 /// What every subcommand is given.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ctl {
     /// The environment.
     pub(crate) env: Env,

@@ -7,7 +7,9 @@ mod absent;
 mod adrift;
 mod board;
 mod cli;
+mod cockpit;
 mod ctl;
+mod journals;
 mod many;
 
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
     if first.is_some_and(|first| first == peers_sys::stub::ENTER) {
         return peers_sys::stub::enter(args);
     }
+    // Whoever started this may listen for signals in a way that its children inherit: that is no reason to be deaf.
+    let _as_it_is = peers_sys::signal::unblock_all();
     cli::completions::answer();
     cli::main()
 }

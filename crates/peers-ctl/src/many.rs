@@ -15,7 +15,7 @@ use crate::ctl::{Ctl, failed};
 pub(crate) const OR_ALL: &str = "Projects by name; `*` and `?` match several [default: all]";
 
 /// Which projects, as every command that takes several has it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Which {
     /// Projects by name; `*` and `?` match several [default: that of this directory, or the only one]
     #[arg(value_name = "NAME", verbatim_doc_comment)]

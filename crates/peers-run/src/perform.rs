@@ -17,6 +17,7 @@ use peers_core::compose;
 use peers_core::machine::{
     CommitSeen, ComposeFacts, Effect, Event, Facts, Harvest, Left, Mutation, Notice, PendingCommand, Phase,
 };
+use peers_core::plan::Plan;
 use peers_model::goal::GoalKind;
 use peers_model::outcome::{StopReason, TamperKind};
 use peers_model::record::{OperatorOp, OperatorRecord};
@@ -288,7 +289,12 @@ impl<W: World> Engine<W> {
     }
 
     /// Keeps what views show of HEAD. A loop does not stop because it could not: they look themselves then.
-    fn keep_glance(&mut self, head: &CommitId, ledger: &Ledger, commits: &[CommitSeen]) {
+    fn keep_glance(
+        &mut self,
+        head: &CommitId,
+        (ledger, plan): (&Ledger, Option<&Plan>),
+        commits: &[CommitSeen],
+    ) {
         let made = commits.iter().find(|commit| commit.id == *head);
         let subject = made.map(|commit| {
             let first = commit.message.lines().next().unwrap_or_default();
@@ -296,7 +302,13 @@ impl<W: World> Engine<W> {
         });
         let before = bugs::read(self.store.disk()).ok().flatten();
         let now = self.world.clock().now().wall;
-        let counted = bugs::Counted::new(head.clone(), subject, now, Counts::of(ledger), before);
+        let counted = bugs::Counted::new(
+            head.clone(),
+            subject,
+            now,
+            (Counts::of(ledger), plan.map(Plan::progress)),
+            before,
+        );
         let _kept = bugs::write(self.store.disk(), &counted);
     }
 
@@ -377,7 +389,7 @@ impl<W: World> Engine<W> {
         }
         let ledger = self.ledger().ok();
         if let (Some(ledger), Some(at)) = (&ledger, &found.at) {
-            self.keep_glance(&at.head, ledger, &found.commits);
+            self.keep_glance(&at.head, (ledger, found.plan.as_ref()), &found.commits);
         }
         if let Some(ledger) = ledger {
             (found.open_bugs, found.bugs_closed, found.bugs_reported) =

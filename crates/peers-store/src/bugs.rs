@@ -1,6 +1,7 @@
 //! What a loop saw at HEAD when it last looked: a copy for views that have no time to read the history.
 
 use peers_core::bugs::Counts;
+use peers_core::plan::Progress;
 use peers_model::{CommitId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
@@ -27,22 +28,25 @@ pub struct Counted {
     pub at: Timestamp,
     /// How many.
     pub counts: Counts,
+    /// How far the plan is there, where turns are given out by one.
+    #[serde(default)]
+    pub plan: Option<Progress>,
 }
 
 impl Counted {
-    /// Of these bugs, at this commit. What was known of it stays known.
+    /// Of these bugs and this plan, at this commit. What was known of it stays known.
     #[must_use]
     pub fn new(
         head: CommitId,
         subject: Option<String>,
         at: Timestamp,
-        counts: Counts,
+        (counts, plan): (Counts, Option<Progress>),
         before: Option<Self>,
     ) -> Self {
         let before = before.filter(|before| before.head == head);
         let since = before.as_ref().map_or(at, |before| before.since);
         let subject = subject.or_else(|| before.and_then(|before| before.subject));
-        Self { v: VERSION, head, subject, since, at, counts }
+        Self { v: VERSION, head, subject, since, at, counts, plan }
     }
 }
 

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 
+/// The number under which [`Interrupts`] tells of SIGTSTP.
+pub const SUSPEND: i32 = 20;
+
 /// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end this process; whoever has this is told.
 #[derive(Debug)]
 pub struct Interrupts {
@@ -19,9 +22,21 @@ impl Interrupts {
     /// # Errors
     /// When the system does not allow it.
     pub fn take() -> io::Result<Self> {
+        Self::of(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT])
+    }
+
+    /// The same, and of SIGTSTP ([`SUSPEND`]), for a program that puts the terminal back before it stops.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn take_with_suspend() -> io::Result<Self> {
+        Self::of(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGTSTP])
+    }
+
+    fn of(signals: &[Signal]) -> io::Result<Self> {
         let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-            set.add(signal);
+        for signal in signals {
+            set.add(*signal);
         }
         set.thread_block().map_err(io::Error::from)?;
         let (tell, told) = channel();
@@ -55,6 +70,7 @@ fn signal_number(signal: Signal) -> u8 {
         Signal::SIGHUP => 1,
         Signal::SIGINT => 2,
         Signal::SIGQUIT => 3,
+        Signal::SIGTSTP => 20,
         _ => 15,
     }
 }

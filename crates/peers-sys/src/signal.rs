@@ -96,6 +96,57 @@ pub fn kill_self() -> ! {
     }
 }
 
+/// Lets every signal through to this thread, and to what it starts. What a program is started by may have blocked
+/// some, and a child has what its parent has.
+///
+/// # Errors
+/// When the system does not allow it.
+pub fn unblock_all() -> io::Result<()> {
+    nix::sys::signal::SigSet::empty().thread_set_mask().map_err(io::Error::from)
+}
+
+/// Starts something from this thread that no signal is blocked for, while this process has some blocked.
+///
+/// # Errors
+/// When the system does not allow it, before `start`.
+pub fn with_none_blocked<R>(start: impl FnOnce() -> R) -> io::Result<R> {
+    let before = nix::sys::signal::SigSet::thread_get_mask()?;
+    unblock_all()?;
+    let started = start();
+    before.thread_set_mask()?;
+    Ok(started)
+}
+
+/// Ends this process by SIGTERM when its parent ends, as long as that is the process of this number.
+///
+/// # Errors
+/// When the system does not allow it.
+#[cfg(target_os = "linux")]
+pub fn end_with_parent(parent: u32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    let now = rustix::process::getppid().map(rustix::process::Pid::as_raw_pid);
+    // It may have ended before.
+    if now.and_then(|pid| u32::try_from(pid).ok()) != Some(parent) {
+        rustix::process::kill_process(Pid::of_self().raw(), rustix::process::Signal::TERM)?;
+    }
+    Ok(())
+}
+
+/// This system has no way to be told of the end of a parent.
+///
+/// # Errors
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub fn end_with_parent(_parent: u32) -> io::Result<()> {
+    Ok(())
+}
+
+/// Stops this process, as Ctrl-Z does, until somebody continues it.
+pub fn stop_self() {
+    // Nobody but the kernel can refuse that, and it does not.
+    let _stopped = rustix::process::kill_process(Pid::of_self().raw(), rustix::process::Signal::STOP);
+}
+
 /// Sends `signal` to every process of group `pgid`.
 ///
 /// The caller vouches for the number: the leader is a child of ours that is not reaped yet.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use peers_core::bugs::Counts;
+use peers_core::plan::Progress;
 use peers_model::command::Step;
 use peers_model::{CommitId, RunId, Timestamp};
 
@@ -57,6 +58,8 @@ pub struct Asked {
     pub head: Sourced<HeadFact>,
     /// The open bugs, if somebody counted them for a row.
     pub bugs: Sourced<Counts>,
+    /// How far its plan was at the end of the last turn, if it has one.
+    pub plan: Option<Progress>,
     /// The version of this program.
     pub version: String,
 }

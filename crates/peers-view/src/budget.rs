@@ -149,7 +149,8 @@ impl Amount {
     }
 
     /// For people.
-    pub(crate) fn words(self) -> String {
+    #[must_use]
+    pub fn words(self) -> String {
         match self {
             Self::Count(n) | Self::Tokens(Tokens(n)) => words::thousands(n),
             Self::Millis(ms) => words::duration_ms(ms),
@@ -188,7 +189,8 @@ impl BudgetRow {
     }
 
     /// What was spent, for people; unknown is not zero.
-    pub(crate) fn words(&self) -> String {
+    #[must_use]
+    pub fn words(&self) -> String {
         words::at_least(self.known().map(Amount::words), self.at_least)
     }
 }

@@ -223,14 +223,20 @@ pub fn handoffs_json(handoffs: &[Handoff], now: Timestamp) -> String {
 /// The handoffs for people. Ends in a newline.
 #[must_use]
 pub fn handoffs_text(handoffs: &[Handoff], now: Timestamp, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    handoffs_page(handoffs, now).text(colour)
+}
+
+/// The same as lines.
+#[must_use]
+pub fn handoffs_page(handoffs: &[Handoff], now: Timestamp) -> Page {
+    let mut page = Page::new();
     for (at, handoff) in handoffs.iter().enumerate() {
         if at > 0 {
             page.blank();
         }
         one(&mut page, handoff, now);
     }
-    page.finish()
+    page
 }
 
 fn one(page: &mut Page, handoff: &Handoff, now: Timestamp) {

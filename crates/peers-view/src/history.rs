@@ -25,6 +25,8 @@ use crate::words::{self, chain};
 
 /// Ticks kept of the timeline.
 const TICKS: usize = 50;
+/// Ticks of which is kept how the gates stood, the newest.
+const GATE_TICKS: usize = 200;
 /// Rows kept of each other list, the newest.
 const ROWS: usize = 100;
 
@@ -43,6 +45,8 @@ pub struct History {
     pub ticks: u64,
     /// The newest ticks, oldest first, at most 50.
     pub timeline: VecDeque<TickRow>,
+    /// How the gates stood tick by tick, oldest first, at most 200.
+    pub gate_ticks: VecDeque<GateTick>,
     /// By gate.
     pub gates: BTreeMap<GoalId, GateHistory>,
     /// By peer.
@@ -69,6 +73,28 @@ pub struct History {
     pub git_tampered: u64,
     /// What must not be overlooked.
     pub notable: Notable,
+}
+
+/// How each gate stood when a tick had ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GateTick {
+    /// Which tick.
+    pub tick: TickNo,
+    /// When it ended.
+    pub ts: Timestamp,
+    /// Its newest answer by then, of each gate that had one.
+    pub gates: BTreeMap<GoalId, GateMark>,
+}
+
+/// An answer of a gate, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum GateMark {
+    Pass,
+    Fail,
+    /// It could not be judged.
+    Error,
 }
 
 /// When a gate said something.
@@ -280,6 +306,8 @@ struct Fold {
     rules: Option<Rules>,
     /// By goal the newest answer of each peer.
     answers: BTreeMap<GoalId, BTreeMap<PeerName, bool>>,
+    /// The newest answer of each gate.
+    marks: BTreeMap<GoalId, GateMark>,
 }
 
 impl Fold {
@@ -290,6 +318,28 @@ impl Fold {
         history.first.get_or_insert(line.ts);
         history.last = Some(line.ts);
         line.record.tell(line, self);
+    }
+
+    /// What gates say that ran between two ticks belongs to the one before.
+    fn between(&mut self, ts: Timestamp, verdicts: &[Judged]) {
+        self.judged(self.state.ticks, ts, verdicts);
+        let newest = self.history.gate_ticks.back_mut().filter(|newest| newest.tick == self.state.ticks);
+        if let Some(newest) = newest {
+            newest.gates.clone_from(&self.marks);
+        }
+    }
+
+    fn judged(&mut self, tick: TickNo, ts: Timestamp, verdicts: &[Judged]) {
+        judged(&mut self.history.gates, tick, ts, verdicts);
+        for judged in verdicts {
+            let mark = match judged.verdict {
+                Verdict::Pass => GateMark::Pass,
+                Verdict::Fail { .. } | Verdict::Timeout { .. } => GateMark::Fail,
+                Verdict::Error { .. } => GateMark::Error,
+                Verdict::Skipped { .. } => continue,
+            };
+            self.marks.insert(judged.goal.clone(), mark);
+        }
     }
 }
 
@@ -329,13 +379,13 @@ impl<'l> RecordReader<&'l Line> for Fold {
     }
 
     fn gates(&mut self, line: &'l Line, gates: &GatesRecord) {
-        judged(&mut self.history.gates, self.state.ticks, line.ts, &gates.verdicts);
+        self.between(line.ts, &gates.verdicts);
     }
 
     fn proof(&mut self, line: &'l Line, proof: &ProofRecord) {
         self.history.proofs += 1;
         self.history.proofs_passed += u64::from(proof.passed);
-        judged(&mut self.history.gates, self.state.ticks, line.ts, &proof.verdicts);
+        self.between(line.ts, &proof.verdicts);
     }
 
     fn operator(&mut self, line: &'l Line, op: &OperatorRecord) {
@@ -377,7 +427,10 @@ impl<'l> RecordReader<&'l Line> for Fold {
     }
 
     fn tick(&mut self, line: &'l Line, tick: &TickRecord) {
+        self.judged(tick.iteration, line.ts, &tick.verdicts);
+        let stood = GateTick { tick: tick.iteration, ts: line.ts, gates: self.marks.clone() };
         let history = &mut self.history;
+        keep(&mut history.gate_ticks, stood, GATE_TICKS);
         history.ticks += 1;
         history.git_tampered += u64::from(!tick.git_tampered.is_empty());
         if let Some(broken) = history.exits.back_mut().filter(|_| tick.recovered) {
@@ -390,7 +443,6 @@ impl<'l> RecordReader<&'l Line> for Fold {
             *ticks += 1;
         }
         keep(&mut history.timeline, TickRow::of(line.ts, line.run_id.as_ref(), tick), TICKS);
-        judged(&mut history.gates, tick.iteration, line.ts, &tick.verdicts);
         for review in &tick.reviews {
             let answers = self.answers.entry(review.goal.clone()).or_default();
             let dissents = answers.iter().any(|(peer, pass)| *peer != tick.peer && *pass != review.pass);

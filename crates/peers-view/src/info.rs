@@ -53,9 +53,15 @@ pub struct Info<'a> {
 /// For a terminal. Ends in a newline.
 #[must_use]
 pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
+    info_page(info).text(colour)
+}
+
+/// The same as lines.
+#[must_use]
+pub fn info_page(info: &Info<'_>) -> Page {
     let Info { target, config, given, goals, warnings, lock, confinement, accounting, accept_digest, set } =
         info;
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
     page.field("target", Tone::Plain, target);
     page.field("lock", Tone::Plain, lock_words(lock));
     page.field("sandbox", Tone::Care, confinement.words());
@@ -96,7 +102,7 @@ pub fn info_text(info: &Info<'_>, colour: Colour) -> String {
         let (name, tone) = if doubt.loud { ("warning", Tone::Bad) } else { ("note", Tone::Care) };
         page.field(name, tone, &doubt.text);
     }
-    page.finish()
+    page
 }
 
 /// For programs, schema `peers.info/1`.

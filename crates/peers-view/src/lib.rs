@@ -34,6 +34,7 @@ mod markdown;
 mod notable;
 mod page;
 mod peers;
+mod plan;
 mod reader;
 mod replay;
 mod report;
@@ -54,7 +55,7 @@ mod words;
 mod tests;
 
 pub use accounting::{Accounting, Doubt, doubts};
-pub use advice::{Attention, Cause, Level, Spelling};
+pub use advice::{Attention, Cause, Level, Spelling, Typed};
 pub use asked::{Adrift, Asked, HeadFact, Listed, Unknown};
 pub use budget::{Amount, BudgetRow, BudgetView, CapSetByHand, cap_words, set_by_hand, spend, uncounted};
 pub use bugs::{BugRow, BugsView};
@@ -69,21 +70,23 @@ pub use fleet::*;
 pub use gates::{GateRow, ProofFact};
 pub use halted::halted_markdown;
 pub use handoffs::{
-    Handoff, HandoffMessage, HandoffsAsked, PeerReview, Section, handoffs, handoffs_json, handoffs_text,
+    Handoff, HandoffMessage, HandoffsAsked, PeerReview, Section, handoffs, handoffs_json, handoffs_page,
+    handoffs_text,
 };
 pub use history::{
-    AcceptanceRow, CorrectionRow, ExitRow, GateHistory, History, OperatorRow, PeerCost, ReviewRow, StartRow,
-    When, recovery_words,
+    AcceptanceRow, CorrectionRow, ExitRow, GateHistory, GateMark, GateTick, History, OperatorRow, PeerCost,
+    ReviewRow, StartRow, When, recovery_words,
 };
-pub use info::{Info, info_json, info_text, keys};
+pub use info::{Info, info_json, info_page, info_text, keys};
 pub use json::terminal_safe;
 pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, wall_words};
 pub use loopview::{Alert, LoopView, Silence};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
-pub use page::Colour;
+pub use page::{Cell, Colour, Page, Tone};
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
 pub use peers_core::test_output::{cause, last_words};
+pub use plan::plan_page;
 pub use reader::LoopReader;
 pub use replay::*;
 pub use report::*;
@@ -96,5 +99,5 @@ pub use status::{status_json, status_text};
 pub use tail::{JournalTail, LastEvent};
 pub use ticks::{TickRow, warnings};
 pub use verify::*;
-pub use watch::{watch_json, watch_line};
+pub use watch::{watch_cells, watch_json, watch_line};
 pub use words::{ago, ahead, bytes, clock, count, duration_ms, gates_green, percent, thousands};

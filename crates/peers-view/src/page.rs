@@ -1,4 +1,4 @@
-//! Text for a terminal, line by line. Whatever comes in is made harmless here, so that no writer of a
+//! Text for people, line by line. Whatever comes in is made harmless here, so that no writer of a
 //! view has to think of it.
 
 use peers_sys::term;
@@ -13,8 +13,10 @@ pub enum Colour {
 }
 
 /// What a piece of text is, for its colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Tone {
+    #[default]
     Plain,
     Good,
     Bad,
@@ -36,25 +38,26 @@ impl Tone {
     }
 }
 
-/// A piece of text with its tone.
-#[derive(Debug, Clone)]
-pub(crate) struct Cell {
+/// A piece of text with its tone, fit for a terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cell {
     tone: Tone,
     text: String,
 }
 
 impl Cell {
     /// Sanitises the text; at most `width` terminal cells of it stay.
-    pub(crate) fn cut(tone: Tone, text: impl AsRef<str>, width: usize) -> Self {
+    pub fn cut(tone: Tone, text: impl AsRef<str>, width: usize) -> Self {
         Self { tone, text: term::line(text.as_ref(), width) }
     }
 
-    pub(crate) fn new(tone: Tone, text: impl AsRef<str>) -> Self {
+    /// The same, in at most 300 terminal cells.
+    pub fn new(tone: Tone, text: impl AsRef<str>) -> Self {
         Self::cut(tone, text, WIDEST)
     }
 
     /// For a path or a command, which are of no use when they are cut.
-    pub(crate) fn whole(tone: Tone, text: impl AsRef<str>) -> Self {
+    pub fn whole(tone: Tone, text: impl AsRef<str>) -> Self {
         Self::cut(tone, text, LONGEST)
     }
 
@@ -63,14 +66,41 @@ impl Cell {
         Self { tone: Tone::Plain, text: " ".repeat(width) }
     }
 
+    /// What it is.
+    #[must_use]
+    pub fn tone(&self) -> Tone {
+        self.tone
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// How many terminal cells it takes.
-    pub(crate) fn width(&self) -> usize {
+    #[must_use]
+    pub fn width(&self) -> usize {
         term::width(&self.text)
     }
 
     /// The same in at most so many terminal cells.
     pub(crate) fn narrowed(&self, width: usize) -> Self {
         Self { tone: self.tone, text: term::line(&self.text, width) }
+    }
+
+    fn put(&self, out: &mut String, colour: Colour) {
+        match (colour, self.tone) {
+            (Colour::Plain, _) | (Colour::Ansi, Tone::Plain) => out.push_str(&self.text),
+            (Colour::Ansi, tone) if !self.text.is_empty() => {
+                out.push_str("\u{1b}[");
+                out.push_str(tone.code());
+                out.push('m');
+                out.push_str(&self.text);
+                out.push_str("\u{1b}[0m");
+            }
+            (Colour::Ansi, _) => {}
+        }
     }
 }
 
@@ -91,35 +121,32 @@ const LONGEST: usize = 16 * 1024;
 /// Terminal cells of a column that is not the last one.
 const COLUMN: usize = 40;
 
-/// A text in the making.
-#[derive(Debug)]
-pub(crate) struct Page {
-    out: String,
-    colour: Colour,
+/// A text of lines, each of pieces with a tone. How it is coloured is for whoever shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Line {
+    cells: Vec<Cell>,
+    /// Without what is blank at its end.
+    trimmed: bool,
 }
 
 impl Page {
-    pub(crate) fn new(colour: Colour) -> Self {
-        Self { out: String::new(), colour }
+    pub(crate) fn new() -> Self {
+        Self::default()
     }
 
     /// One line of pieces, joined as they are.
-    pub(crate) fn line(&mut self, cells: &[Cell]) {
-        for cell in cells {
-            self.put(cell, &cell.text);
-        }
-        self.out.push('\n');
+    pub fn line(&mut self, cells: &[Cell]) {
+        self.lines.push(Line { cells: cells.to_vec(), trimmed: false });
     }
 
     /// The same without what is blank at its end.
-    pub(crate) fn trimmed(&mut self, cells: &[Cell]) {
-        let start = self.out.len();
-        for cell in cells {
-            self.put(cell, &cell.text);
-        }
-        let trimmed = self.out.trim_end_matches(' ').len().max(start);
-        self.out.truncate(trimmed);
-        self.out.push('\n');
+    pub(crate) fn trimmed(&mut self, cells: Vec<Cell>) {
+        self.lines.push(Line { cells, trimmed: true });
     }
 
     /// A plain line.
@@ -128,22 +155,23 @@ impl Page {
     }
 
     /// A line of one piece.
-    pub(crate) fn tell(&mut self, tone: Tone, text: impl AsRef<str>) {
+    pub fn tell(&mut self, tone: Tone, text: impl AsRef<str>) {
         self.line(&[Cell::new(tone, text)]);
     }
 
-    pub(crate) fn blank(&mut self) {
-        self.out.push('\n');
+    /// An empty line.
+    pub fn blank(&mut self) {
+        self.lines.push(Line::default());
     }
 
     /// The heading of what follows, after a blank line.
-    pub(crate) fn heading(&mut self, text: impl AsRef<str>) {
+    pub fn heading(&mut self, text: impl AsRef<str>) {
         self.blank();
         self.tell(Tone::Strong, text);
     }
 
     /// `name:     text`, all texts in one column.
-    pub(crate) fn field(&mut self, name: &str, tone: Tone, text: impl AsRef<str>) {
+    pub fn field(&mut self, name: &str, tone: Tone, text: impl AsRef<str>) {
         let name = format!("{:<11}", format!("{name}:"));
         self.line(&[Cell::new(Tone::Strong, name), Cell::new(tone, text)]);
     }
@@ -154,57 +182,71 @@ impl Page {
         self.line(&[Cell::new(Tone::Strong, name), Cell::cut(tone, text, LONGEST)]);
     }
 
-    /// Rows with aligned columns. The last column is not padded; empty ones at the end cost nothing.
-    pub(crate) fn table(&mut self, indent: usize, rows: impl IntoIterator<Item = Vec<Cell>>) {
+    /// Rows with aligned columns, the first of them after `indent` blanks. The last column is not padded; empty ones
+    /// at the end cost nothing.
+    pub fn table(&mut self, indent: usize, rows: impl IntoIterator<Item = Vec<Cell>>) {
         let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
         let mut widths: Vec<usize> = Vec::new();
         for row in &rows {
             let padded = row.len().saturating_sub(1);
             for (at, cell) in row.iter().take(padded).enumerate() {
-                let width = term::width(&cell.text).min(COLUMN);
+                let width = cell.width().min(COLUMN);
                 match widths.get_mut(at) {
                     Some(known) => *known = (*known).max(width),
                     None => widths.push(width),
                 }
             }
         }
-        for row in &rows {
-            let start = self.out.len();
-            self.out.push_str(&" ".repeat(indent));
+        for row in rows {
             let last = row.len().saturating_sub(1);
-            for (at, cell) in row.iter().enumerate() {
+            let mut cells = vec![Cell::blank(indent)];
+            for (at, cell) in row.into_iter().enumerate() {
                 if at == last {
-                    self.put(cell, &cell.text);
+                    cells.push(cell);
                     continue;
                 }
-                let text = term::line(&cell.text, COLUMN);
+                let cell = cell.narrowed(COLUMN);
                 let width = widths.get(at).copied().unwrap_or_default();
-                let pad = width.saturating_sub(term::width(&text)) + 2;
-                self.put(cell, &text);
-                self.out.push_str(&" ".repeat(pad));
+                let pad = Cell::blank(width.saturating_sub(cell.width()) + 2);
+                cells.extend([cell, pad]);
             }
-            let trimmed = self.out.trim_end().len().max(start);
-            self.out.truncate(trimmed);
-            self.out.push('\n');
+            self.trimmed(cells);
         }
     }
 
-    fn put(&mut self, cell: &Cell, text: &str) {
-        match (self.colour, cell.tone) {
-            (Colour::Plain, _) | (Colour::Ansi, Tone::Plain) => self.out.push_str(text),
-            (Colour::Ansi, tone) if !text.is_empty() => {
-                self.out.push_str("\u{1b}[");
-                self.out.push_str(tone.code());
-                self.out.push('m');
-                self.out.push_str(text);
-                self.out.push_str("\u{1b}[0m");
-            }
-            (Colour::Ansi, _) => {}
-        }
+    /// What another page has, behind what this one has.
+    pub fn append(&mut self, mut other: Self) {
+        self.lines.append(&mut other.lines);
     }
 
-    pub(crate) fn finish(self) -> String {
-        self.out
+    /// Its lines, each as its pieces.
+    #[must_use]
+    pub fn lines(&self) -> impl ExactSizeIterator<Item = &[Cell]> {
+        self.lines.iter().map(|line| line.cells.as_slice())
+    }
+
+    /// Whether nothing stands on it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// All of it as text, each line with its end.
+    #[must_use]
+    pub fn text(&self, colour: Colour) -> String {
+        let mut out = String::new();
+        for Line { cells, trimmed } in &self.lines {
+            let start = out.len();
+            for cell in cells {
+                cell.put(&mut out, colour);
+            }
+            if *trimmed {
+                let end = out.trim_end().len().max(start);
+                out.truncate(end);
+            }
+            out.push('\n');
+        }
+        out
     }
 }
 
@@ -214,17 +256,17 @@ mod tests {
 
     #[test]
     fn hostile_text_becomes_one_harmless_line() {
-        let mut page = Page::new(Colour::Plain);
+        let mut page = Page::new();
         page.field("a", Tone::Bad, "x\u{1b}[2J\ny\u{202e}z\u{9b}0m");
-        assert_eq!(page.finish(), "a:         x yz\n");
+        assert_eq!(page.text(Colour::Plain), "a:         x yz\n");
     }
 
     #[test]
     fn colours_are_ours_alone_and_only_add() {
         let write = |colour| {
-            let mut page = Page::new(colour);
+            let mut page = Page::new();
             page.line(&[Cell::new(Tone::Bad, "\u{1b}[32mred"), Cell::new(Tone::Plain, " plain")]);
-            page.finish()
+            page.text(colour)
         };
         assert_eq!(write(Colour::Plain), "red plain\n");
         assert_eq!(write(Colour::Ansi), "\u{1b}[31mred\u{1b}[0m plain\n");
@@ -232,9 +274,9 @@ mod tests {
 
     #[test]
     fn columns_align_by_cells() {
-        let mut page = Page::new(Colour::Plain);
+        let mut page = Page::new();
         let row = |a: &str, b: &str| vec![Cell::new(Tone::Plain, a), Cell::new(Tone::Plain, b)];
         page.table(2, [row("日本", "x"), row("a", "y"), row("b", "")]);
-        assert_eq!(page.finish(), "  日本  x\n  a     y\n  b\n");
+        assert_eq!(page.text(Colour::Plain), "  日本  x\n  a     y\n  b\n");
     }
 }

@@ -7,5 +7,5 @@ mod tick;
 pub use range::{
     RangeAsked, RangeItem, RangeTick, ReplayRange, replay_range, replay_range_json, replay_range_text,
 };
-pub use text::replay_text;
+pub use text::{replay_page, replay_text};
 pub use tick::{Artifact, CommitRow, Replay, replay, replay_json};

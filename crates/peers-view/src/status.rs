@@ -32,7 +32,7 @@ const DIAGNOSTIC: usize = 120;
 /// The status for a terminal. Ends in a newline.
 #[must_use]
 pub fn status_text(view: &LoopView, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
     head(&mut page, view);
     match &view.core {
         Sourced::Fresh(core) => body(&mut page, view, core),
@@ -47,7 +47,7 @@ pub fn status_text(view: &LoopView, colour: Colour) -> String {
     bugs(&mut page, view);
     ticks(&mut page, view);
     warnings(&mut page, view);
-    page.finish()
+    page.text(colour)
 }
 
 /// The status for programs, schema `peers.status/1`.

@@ -106,7 +106,8 @@ impl TickRow {
     }
 
     /// `handoff`, `no-handoff` and so on, with what else happened.
-    pub(crate) fn result(&self) -> String {
+    #[must_use]
+    pub fn result(&self) -> String {
         let mut text = outcome_word(self.outcome).to_owned();
         if let Some(kind) = self.corrected {
             text.push_str(", ");
@@ -141,7 +142,8 @@ impl TickRow {
     }
 
     /// What it cost, as far as known.
-    pub(crate) fn cost(&self) -> String {
+    #[must_use]
+    pub fn cost(&self) -> String {
         let least = |known: String| words::at_least(Some(known), self.at_least);
         let tokens = self.tokens.map(|tokens| least(format!("{} tokens", words::thousands(tokens.0))));
         match (tokens, self.usd.map(|usd| least(usd.to_string()))) {

@@ -19,18 +19,24 @@ const TEXT: usize = 240;
 /// One line for a terminal, with its end.
 #[must_use]
 pub fn watch_line(item: &FeedItem, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
+    page.line(&watch_cells(item));
+    page.text(colour)
+}
+
+/// The same as pieces.
+#[must_use]
+pub fn watch_cells(item: &FeedItem) -> Vec<Cell> {
     match item {
-        FeedItem::Line(line) => page.line(&record_cells(line)),
+        FeedItem::Line(line) => record_cells(line).to_vec(),
         FeedItem::Unreadable { segment, offset, why } => {
             let text = format!("the line at byte {offset} of segment {segment} {why}");
-            page.line(&[Cell::new(Tone::Bad, "unreadable: "), Cell::cut(Tone::Plain, text, TEXT)]);
+            vec![Cell::new(Tone::Bad, "unreadable: "), Cell::cut(Tone::Plain, text, TEXT)]
         }
         FeedItem::Replaced => {
-            page.tell(Tone::Care, "the journal is another one; it is shown from its start");
+            vec![Cell::new(Tone::Care, "the journal is another one; it is shown from its start")]
         }
     }
-    page.finish()
 }
 
 /// When, what kind, and what it says.

@@ -75,6 +75,7 @@ pub(crate) const OWNERS: &[(&str, &[&str])] = &[
     ("git2", &["peers-git"]),
     ("tokio", &["peers-run", "peers-acts", "peers-proxy"]),
     ("tree-sitter", &["peers-code"]),
+    ("ratatui", &["peers-tui"]),
     ("clap", &["peers-cli", "peers-console", "peers-ctl"]),
     ("anyhow", &["xtask"]),
 ];
@@ -240,9 +241,18 @@ pub(crate) const TABLE: &[Row] = &[
         may: &[Spawn, Ambient],
     },
     Row {
+        name: "peers-tui",
+        ring: Ring::Product(4),
+        uses: &["peers-model", "peers-view"],
+        third_party: ThirdParty::Never(&["git2", "tokio", "clap"]),
+        may: &[Ambient],
+    },
+    Row {
         name: "peers-console",
         ring: Ring::Product(4),
         uses: &[
+            "peers-tools",
+            "peers-tui",
             "peers-model",
             "peers-core",
             "peers-sys",
@@ -257,7 +267,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-acts",
         ],
         third_party: ThirdParty::Never(&["git2", "tokio", "ratatui"]),
-        may: &[Ambient, Print],
+        may: &[Spawn, Ambient, Print],
     },
     Row {
         name: "peers-cli",
@@ -278,6 +288,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-run",
             "peers-acts",
             "peers-proxy",
+            "peers-tui",
             "peers-console",
         ],
         third_party: ThirdParty::Never(&["git2", "ratatui"]),
@@ -307,6 +318,7 @@ pub(crate) const TABLE: &[Row] = &[
             "peers-acts",
             "peers-fleet",
             "peers-proxy",
+            "peers-tui",
             "peers-console",
         ],
         third_party: ThirdParty::Never(&["git2", "ratatui", "tokio"]),

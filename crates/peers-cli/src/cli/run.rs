@@ -20,9 +20,9 @@ use peers_sys::term::quoted;
 use peers_sys::{env, term};
 use peers_view::LoopView;
 
-use super::info::{accounting, withheld};
 use super::init;
 use crate::live::Live;
+use peers_console::about::{accounting, withheld};
 
 /// Run the loop until a stop reason
 ///
@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// Stop after N ticks of this process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_ticks: Option<u64>,
+    /// Watch it in a live terminal; `q` leaves that, and the loop goes on line by line
+    #[arg(long, conflicts_with_all = ["detached", "verbose"])]
+    tui: bool,
     /// Run in the background as this run, with what `peers-ctl` hands over on the standard streams
     #[arg(long, value_name = "RUN", hide = true)]
     detached: Option<RunId>,
@@ -82,6 +85,10 @@ pub(crate) fn run(args: &Args, cx: &Cx) -> Result<ExitCode, CommandError> {
         if is_new(cx) && !set_up(cx)? {
             return Ok(ExitCode::from(exit::NEGATIVE));
         }
+        if args.tui {
+            return crate::cockpit::watch(cx);
+        }
+        crate::cockpit::shown(cx)?;
         return start_here(args.max_ticks, None, (&args.common, true), cx);
     };
     let mut handover = inherited(run_id)?;

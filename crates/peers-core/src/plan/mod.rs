@@ -16,7 +16,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use model::{Mark, Meta, Plan, Step, Surface};
+pub use model::{Mark, Meta, Plan, Progress, Step, Surface};
 pub use parse::{LINE, Parsed, parse};
 pub use peers_model::StepId;
 pub use problem::{PROBLEMS, Problem};

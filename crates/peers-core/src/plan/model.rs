@@ -1,7 +1,7 @@
 //! What a plan says.
 
 use peers_model::{PeerName, StepId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A plan without an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -12,6 +12,33 @@ pub struct Plan {
     pub meta: Meta,
     /// What is to be done, in the order of the file. Ids are 1 to n, each once.
     pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// How many steps are how far, as the file says.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let n = |wanted: fn(Mark) -> bool| {
+            u64::try_from(self.steps.iter().filter(|step| wanted(step.mark)).count()).unwrap_or(u64::MAX)
+        };
+        Progress {
+            done: n(|mark| mark == Mark::Done),
+            partial: n(|mark| mark == Mark::Partial),
+            blocked: n(|mark| matches!(mark, Mark::Blocked | Mark::BlockedAck)),
+            total: n(|_| true),
+        }
+    }
+}
+
+/// How many steps of a plan are how far. Claims: what proves a step is its gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the words say it")]
+pub struct Progress {
+    pub done: u64,
+    pub partial: u64,
+    /// Whether the operator knows of it or not.
+    pub blocked: u64,
+    pub total: u64,
 }
 
 /// What is said of the whole plan.

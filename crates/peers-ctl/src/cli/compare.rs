@@ -102,7 +102,7 @@ fn not_found(what: &str) -> FleetWarning {
 }
 
 /// What a loop, or a run of it, amounts to, with its title; `None` where there is no such run.
-fn measured(
+pub(crate) fn measured(
     ctl: &Ctl,
     project: &Project,
     run: Option<&str>,

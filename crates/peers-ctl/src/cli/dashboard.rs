@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use peers_console::alternate::Alternate;
 use peers_console::error::CommandError;
 use peers_console::ledger;
 use peers_console::output::Out;
@@ -13,8 +12,8 @@ use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::interrupts::Interrupts;
 use peers_view::{
-    Fleet, Passed, ProjectDetails, Room, Sourced, dashboard_json, dashboard_line, dashboard_text,
-    project_json, project_text, sort_by_attention,
+    Fleet, Passed, ProjectDetails, Sourced, dashboard_json, dashboard_line, dashboard_text, project_json,
+    project_text, sort_by_attention,
 };
 
 use crate::board::{self, Board, Looked};
@@ -24,8 +23,9 @@ use crate::many::{OR_ALL, Which};
 /// Show what all loops do, and which of them need you
 ///
 /// All of them if none is named, the most urgent first, each with why and with the next command. GATES
-/// counts green gates of all gates, then the same for reviews (`2/3 0/1`). With --live it is redrawn until
-/// Ctrl-C; with --json each frame is one line then.
+/// counts green gates of all gates, then the same for reviews (`2/3 0/1`). With --live on a
+/// terminal it is the cockpit (`peers-ctl tui`); into a pipe it is printed again and again, with --json
+/// one line for each frame.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         }
     }
     let board = if args.live { Board::live() } else { Board::default() };
-    let mut drawing = Drawing { args, ctl, config, board, screen: false };
+    let mut drawing = Drawing { args, ctl, config, board };
     if !args.live {
         let frame = drawing.frame(false)?;
         ctl.out.data(&frame)?;
@@ -75,23 +75,22 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    // On a terminal that is the cockpit; so many frames, JSON and pipes are for programs.
+    if !ctl.json && args.frames.is_none() && peers_console::parts::has_terminal(&ctl.env) {
+        return super::tui::live(ctl, &args.which, args.project.as_ref(), args.refresh_s);
+    }
     let interrupts = Interrupts::take()?;
-    let screen = if ctl.json { None } else { Alternate::enter(&ctl.env) };
-    drawing.screen = screen.is_some();
     let mut left = args.frames;
     let mut drawn = None;
     loop {
-        let size = (ctl.out.measured().page_width(), screen.as_ref().map(|_| Alternate::rows()));
+        let size = ctl.out.measured().page_width();
         let now = clock::mono();
         let due = drawn.is_none_or(|(at, of)| of != size || now.since(at) >= REDRAW);
         // Every line of JSON is wanted, and one project is looked at in more than its row.
         let always = ctl.json || args.project.is_some();
         if due || always || !drawing.board.rests(&drawing.config)? {
             let frame = drawing.frame(true)?;
-            match &screen {
-                Some(screen) => screen.draw(&frame)?,
-                None => ctl.out.stream(frame.as_bytes())?,
-            }
+            ctl.out.stream(frame.as_bytes())?;
             drawn = Some((now, size));
             left = left.map(|left| left.saturating_sub(1));
         }
@@ -109,14 +108,12 @@ struct Drawing<'a> {
     ctl: &'a Ctl,
     config: peers_fleet::ConfigDir,
     board: Board,
-    /// It is drawn on a screen that holds only so many lines.
-    screen: bool,
 }
 
 impl Drawing<'_> {
     /// What is to be shown now.
     fn frame(&mut self, live: bool) -> Result<String, CommandError> {
-        let Self { args, ctl, config, board, screen: _ } = self;
+        let Self { args, ctl, config, board } = self;
         // Its width may have changed since.
         let out = ctl.out.measured();
         let now = clock::now();
@@ -152,14 +149,13 @@ impl Drawing<'_> {
         Ok(match (ctl.json, live) {
             (true, true) => dashboard_line(&fleet),
             (true, false) => dashboard_json(&fleet),
-            (false, _) => text(&out, &fleet, self.screen),
+            (false, _) => text(&out, &fleet),
         })
     }
 }
 
-fn text(out: &Out, fleet: &Fleet<'_>, screen: bool) -> String {
-    let height = screen.then(Alternate::rows);
-    let mut text = dashboard_text(fleet, Room { width: out.page_width(), height }, out.colour());
+fn text(out: &Out, fleet: &Fleet<'_>) -> String {
+    let mut text = dashboard_text(fleet, out.page_width(), out.colour());
     if fleet.rows.is_empty() {
         text.push_str("no project fits: `peers-ctl new PATH` sets one up, `peers-ctl list` shows all\n");
     }

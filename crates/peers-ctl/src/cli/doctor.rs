@@ -7,10 +7,11 @@ use peers_console::checkup;
 use peers_console::error::CommandError;
 use peers_fleet::checkup::{Finding, Mark, host};
 use peers_fleet::observe::Observation;
+use peers_fleet::refresh::Seen;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};
 use peers_model::exit;
-use peers_view::Spelling;
+use peers_view::{Cell, Page, Spelling, Tone};
 use serde_json::json;
 
 use crate::ctl::{Ctl, failed};
@@ -61,17 +62,7 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
             let project = peers_fleet::start::project(&config, name).map_err(failed)?;
             let ask = if args.live { Ask::EachPeer } else { Ask::Nobody };
             let seen = Observation::of(&project, &ctl.env);
-            let looked = crate::adrift::refuse(&project, &seen)
-                .and_then(|()| peers_fleet::start::located(&project, &ctl.env).map_err(failed))
-                .and_then(|place| {
-                    let mut report = doctor::examine(&place, &ctl.env, ask)?;
-                    if args.isolation {
-                        let loaded = peers_run::boot::load(&mut place.open_view_disk()?)?;
-                        report.checks.extend(peers_acts::isolation::examine(&place, &ctl.env, &loaded)?);
-                    }
-                    Ok(report)
-                })
-                .map(|report| checkup::spelt(told(report, &project), &crate::board::spelling(ctl, &project)));
+            let looked = examined(ctl, (&project, &seen), ask, args.isolation);
             match looked {
                 Ok(report) => {
                     codes.extend(Some(report.exit_code()).filter(|code| *code != exit::OK));
@@ -101,6 +92,51 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         ctl.document("doctor", &json!({"host": rows, "fixed": fixed, "projects": projects}), &[])?;
     }
     Ok(ExitCode::from(codes.first().copied().unwrap_or(exit::OK)))
+}
+
+/// What a look at one project finds.
+fn examined(
+    ctl: &Ctl,
+    (project, seen): (&Project, &Observation),
+    ask: Ask,
+    isolation: bool,
+) -> Result<Report, CommandError> {
+    crate::adrift::refuse(project, seen)?;
+    let place = peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
+    let mut report = doctor::examine(&place, &ctl.env, ask)?;
+    if isolation {
+        let loaded = peers_run::boot::load(&mut place.open_view_disk()?)?;
+        report.checks.extend(peers_acts::isolation::examine(&place, &ctl.env, &loaded)?);
+    }
+    Ok(checkup::spelt(told(report, project), &crate::board::spelling(ctl, project)))
+}
+
+/// The same of this machine and of these projects, as lines.
+pub(crate) fn page(ctl: &Ctl, all: &[&Seen]) -> Page {
+    let mut page = Page::default();
+    let (findings, _) = host(ctl.config_dir.as_deref(), &ctl.env, false);
+    page.tell(Tone::Strong, "this machine");
+    let mut rows = Vec::new();
+    for Finding { about, mark, message, fix, exit: _ } in &findings {
+        let tone = match mark {
+            Mark::Error => Tone::Bad,
+            Mark::Warning => Tone::Care,
+            Mark::Ok => Tone::Good,
+        };
+        let cell = |text: &str| Cell::new(Tone::Plain, text);
+        rows.push(vec![Cell::new(tone, mark.word()), cell(about), cell(message)]);
+        let fix = fix.as_ref().map(|fix| format!("-> {}", ctl.out.spelling().tell(fix)));
+        rows.extend(fix.map(|fix| vec![cell(""), cell(""), Cell::whole(Tone::Strong, fix)]));
+    }
+    page.table(1, rows);
+    for one in all {
+        page.heading(one.project.name.as_str());
+        match examined(ctl, (&one.project, &one.seen), Ask::Nobody, false) {
+            Err(error) => page.tell(Tone::Bad, ctl.about(&one.project, error).summary()),
+            Ok(report) => page.append(checkup::page(&report)),
+        }
+    }
+    page
 }
 
 /// What was found, with what the registry knows where the run lock could not be read.

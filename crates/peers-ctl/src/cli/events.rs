@@ -8,22 +8,19 @@ use peers_console::error::CommandError;
 use peers_fleet::refresh::Seen;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project};
-use peers_model::{Timestamp, exit};
-use peers_place::Place;
-use peers_store::{FsDisk, JournalError};
+use peers_model::exit;
 use peers_sys::clock;
 use peers_sys::interrupts::Interrupts;
-use peers_view::{Feed, FeedItem, watch_json, watch_line};
+use peers_view::{FeedItem, watch_json, watch_line};
 use serde_json::{Value, json};
 
 use crate::board::{Board, Looked};
 use crate::ctl::{Ctl, failed};
+use crate::journals::Journals;
 use crate::many::{OR_ALL, Which};
 
 /// How often the journals are looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// Records that are brought into order together.
-const TOGETHER: usize = 10_000;
 
 /// Print what happens in all loops, in one stream
 ///
@@ -60,16 +57,14 @@ pub(crate) fn stream(
         ctl,
         config,
         which,
-        lines,
-        feeds: BTreeMap::new(),
-        unread: BTreeMap::new(),
+        journals: Journals::new(lines),
         board: Board::live(),
         asked: BTreeMap::new(),
     };
     loop {
         events.look()?;
         if !follow {
-            return Ok(ExitCode::from(if events.unread.is_empty() { exit::OK } else { exit::PARTIAL }));
+            return Ok(ExitCode::from(if events.journals.some_unread() { exit::PARTIAL } else { exit::OK }));
         }
         if let Some(signal) = interrupts.wait(LOOK) {
             return Ok(ExitCode::from(exit::signalled(signal)));
@@ -81,27 +76,11 @@ struct Events<'a> {
     ctl: &'a Ctl,
     config: ConfigDir,
     which: Selection,
-    /// Records before the end of each journal.
-    lines: usize,
-    feeds: BTreeMap<String, Followed>,
-    /// Why journals cannot be read, as it was told.
-    unread: BTreeMap<String, String>,
+    journals: Journals,
     board: Board,
     /// What each loop asked for last.
     asked: BTreeMap<String, String>,
 }
-
-/// A journal that is followed.
-struct Followed {
-    path: String,
-    /// Where it was left; known once it could be read.
-    feed: Option<Feed>,
-    /// Opened anew after it could not be read.
-    disk: Option<FsDisk>,
-}
-
-/// Something to tell of a project.
-type Item = (Timestamp, String, FeedItem);
 
 impl Events<'_> {
     fn look(&mut self) -> Result<(), CommandError> {
@@ -146,73 +125,15 @@ impl Events<'_> {
 
     /// Tells what has come in the journals, and of each that cannot be read why, once.
     fn records(&mut self, seen: &[Seen]) -> Result<(), CommandError> {
-        let Self { ctl, lines, feeds, unread, .. } = self;
-        let projects: BTreeMap<&str, &Project> =
-            seen.iter().map(|one| (one.project.name.as_str(), &one.project)).collect();
-        // What the registry has elsewhere by now is another journal.
-        feeds.retain(|name, followed| {
-            projects.get(name.as_str()).is_some_and(|project| followed.path == project.path)
-        });
-        unread.retain(|name, _| projects.contains_key(name.as_str()));
-        let mut items: Vec<Item> = Vec::new();
-        for (name, project) in projects {
-            let followed = feeds.entry(name.to_owned()).or_insert_with(|| Followed::of(project));
-            let Err(error) = followed.poll(ctl, *lines, project, &mut items) else {
-                unread.remove(name);
-                continue;
-            };
-            followed.disk = None;
-            let why = CommandError::of(exit::INVALID, &error).summary();
-            if unread.insert(name.to_owned(), why.clone()).is_none_or(|before| before != why) {
-                tell(ctl, name, "journal-unreadable", &why, &json!({"why": why}))?;
-            }
+        let projects: Vec<&Project> = seen.iter().map(|one| &one.project).collect();
+        let (items, unread) = self.journals.poll(&self.ctl.env, &projects);
+        for (name, why) in unread {
+            tell(self.ctl, &name, "journal-unreadable", &why, &json!({"why": why}))?;
         }
-        items.sort_by_key(|(at, ..)| *at);
         for (_, name, item) in &items {
-            tell_item(ctl, name, item)?;
+            tell_item(self.ctl, name, item)?;
         }
         Ok(())
-    }
-}
-
-impl Followed {
-    fn of(project: &Project) -> Self {
-        Self { path: project.path.clone(), feed: None, disk: None }
-    }
-
-    /// Brings what has come since the last look.
-    fn poll(
-        &mut self,
-        ctl: &Ctl,
-        lines: usize,
-        project: &Project,
-        items: &mut Vec<Item>,
-    ) -> Result<(), JournalError> {
-        if self.disk.is_none() {
-            let opened = Place::locate(std::path::Path::new(&self.path), &ctl.env)
-                .and_then(|place| place.expect(project.project_id.as_ref()))
-                .and_then(|place| place.open_view_disk());
-            // One that cannot be opened has no journal to be followed; its row says so.
-            self.disk = opened.ok();
-        }
-        let Some(disk) = &mut self.disk else { return Ok(()) };
-        let feed = match &mut self.feed {
-            Some(feed) => feed,
-            slot => slot.insert(Feed::tail(disk, lines)?),
-        };
-        loop {
-            let polled = feed.poll(disk)?;
-            items.extend(polled.items.into_iter().map(|item| {
-                let at = match &item {
-                    FeedItem::Line(line) => line.ts,
-                    FeedItem::Unreadable { .. } | FeedItem::Replaced => clock::now(),
-                };
-                (at, project.name.to_string(), item)
-            }));
-            if !polled.more || items.len() > TOGETHER {
-                return Ok(());
-            }
-        }
     }
 }
 

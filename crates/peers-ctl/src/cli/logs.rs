@@ -9,6 +9,7 @@ use peers_store::artifacts::tick_file;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _};
 use peers_sys::term;
+use peers_tui::LogKind;
 use peers_view::Level;
 use serde_json::json;
 
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// Only the log of this run
     #[arg(long, value_name = "RUN", conflicts_with = "tick")]
     run: Option<String>,
+    /// The requests that a proxy of its agents led through, or refused; one JSON object each
+    #[arg(long, value_enum, value_name = "PROXY", conflicts_with_all = ["tick", "run"])]
+    proxy: Option<Proxy>,
     /// What was printed in this tick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     tick: Option<u64>,
@@ -40,6 +44,14 @@ pub(crate) struct Args {
     /// Its standard error
     #[arg(long, requires = "tick")]
     stderr: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Proxy {
+    /// Connections to listed hosts
+    Egress,
+    /// Requests to the services of models
+    Auth,
 }
 
 /// Most of a log that is read, bytes.
@@ -53,9 +65,10 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
     let mut found = false;
     for name in &names {
         let project = peers_fleet::start::project(&config, name).map_err(failed)?;
-        let read = match args.tick {
-            Some(tick) => of_tick(args, ctl, &project, tick),
-            None => of_loop(args, &config, &project),
+        let read = match (args.tick, args.proxy) {
+            (Some(tick), _) => of_tick(args, ctl, &project, tick),
+            (None, Some(proxy)) => of_proxy(ctl, &project, proxy),
+            (None, None) => of_loop(args, &config, &project),
         };
         let (path, text) = read.map_err(|error| ctl.about(&project, error))?;
         let all: Vec<&str> = text.lines().collect();
@@ -147,6 +160,21 @@ fn of_loop(
         .hint("older logs lie beside it, with a number behind the name"));
     }
     Ok((path, of_run))
+}
+
+/// The log of a proxy: path and text.
+fn of_proxy(
+    ctl: &Ctl,
+    project: &peers_fleet::Project,
+    proxy: Proxy,
+) -> Result<(String, String), CommandError> {
+    let kind = match proxy {
+        Proxy::Egress => LogKind::Egress,
+        Proxy::Auth => LogKind::Auth,
+    };
+    let place = ctl.cx(project).place()?;
+    let (path, text) = peers_console::parts::proxy_log(&place, kind, WINDOW)?;
+    Ok((path.to_string_lossy().into_owned(), text.unwrap_or_default()))
 }
 
 /// What a peer printed in a tick: path and text.

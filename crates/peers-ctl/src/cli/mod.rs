@@ -36,8 +36,12 @@ mod start;
 mod status;
 mod stop;
 mod tail;
+mod tui;
 mod wait;
 mod watch;
+
+pub(crate) use compare::measured;
+pub(crate) use doctor::page as doctor_page;
 
 #[cfg(test)]
 mod reference;
@@ -100,17 +104,18 @@ const OF_ONE_LOOP: &[&str] = &[
 /// it prints, it checked just now.
 ///
 /// Start with `peers-ctl new PATH` in one of your repositories, then `peers-ctl start`, then `peers-ctl status`.
+/// Without a command, on a terminal, it opens the cockpit: `peers-ctl tui`.
 /// The name of the project in the current directory can be left out; outside of any repository, that of the only
 /// project too.
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment)]
-#[command(name = "peers-ctl", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "peers-ctl", version, disable_help_subcommand = true)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Args)]
@@ -181,6 +186,7 @@ enum Command {
     Amend(amend::Amend),
     AckBlock(amend::AckBlock),
     Dashboard(dashboard::Args),
+    Tui(tui::Args),
     Peek(peek::Args),
     Report(report::Args),
     Review(review::Args),
@@ -224,7 +230,14 @@ pub(crate) fn main() -> ExitCode {
         When::Never => Some(false),
     });
     let ctl = Ctl { env, out, config_dir, json, quiet, as_it_is: no_reconcile, wait: wait_lock };
-    match cli.command.run(&ctl) {
+    let Some(command) = cli.command.or_else(|| tui::Args::if_possible(&ctl).map(Command::Tui)) else {
+        // As clap has it where a command is missing.
+        let mut all = <Cli as clap::CommandFactory>::command();
+        let _unheard =
+            std::io::Write::write_all(&mut std::io::stderr(), all.render_help().to_string().as_bytes());
+        return ExitCode::from(exit::USAGE);
+    };
+    match command.run(&ctl) {
         Ok(code) => code,
         Err(error) => {
             let error = error.spelt(ctl.out.spelling());
@@ -280,6 +293,8 @@ impl Command {
             | Self::Events(_)
             | Self::Wait(_)
             | Self::Dashboard(_)
+            // What it changes it changes by commands that are asked the same.
+            | Self::Tui(_)
             | Self::Peek(_)
             | Self::Report(_)
             | Self::Review(_)
@@ -320,6 +335,7 @@ impl Command {
             Self::Amend(args) => amend::amend(args, ctl),
             Self::AckBlock(args) => amend::ack_block(args, ctl),
             Self::Dashboard(args) => dashboard::run(args, ctl),
+            Self::Tui(args) => tui::run(args, ctl),
             Self::Peek(args) => peek::run(args, ctl),
             Self::Report(args) => report::run(args, ctl),
             Self::Review(args) => review::run(args, ctl),

@@ -5,15 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peers_console::error::CommandError;
+use peers_console::peek::{Turn, words, worked_in};
 use peers_fleet::Project;
 use peers_model::command::Step;
-use peers_model::{PeerName, RunId, TickNo, exit};
-use peers_place::Place;
-use peers_store::layout::peers;
-use peers_store::{Area, Disk as _, FsDisk, artifacts, store};
+use peers_model::exit;
 use peers_sys::interrupts::Interrupts;
 use peers_sys::{clock, term};
-use peers_tools::{Decoder, Stream, ToolEvent, ToolKind, adapter};
+use peers_tools::ToolEvent;
 use peers_view::Lock;
 use serde_json::{Value, json};
 
@@ -23,10 +21,6 @@ use crate::many::{self, Which};
 
 /// How often the output is looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// So much of it is read at once, bytes.
-const PIECE: u64 = 1024 * 1024;
-/// Of what is there already only so much before its end is read, bytes.
-const BEFORE_END: u64 = 8 * PIECE;
 /// Characters of a text that are shown.
 const TEXT: usize = 200;
 
@@ -59,7 +53,7 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
     let name = &project.name;
     let place = peers_fleet::start::located(project, &ctl.env).map_err(failed)?;
     let mut disk = ctl.cx(project).view()?.1;
-    let worked = worked_in(&mut disk, &place, ctl)?;
+    let worked = worked_in(&mut disk, &place, &ctl.env)?;
     disk = worked.as_ref().unwrap_or(&place).open_view_disk()?;
     let runs = || peers_console::cx::lock(&place) != Lock::Free;
     let interrupts = Interrupts::take()?;
@@ -83,7 +77,7 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
     for event in &last {
         tell(ctl, &turn, event)?;
     }
-    if turn.offset.is_none_or(|offset| offset == 0) && args.no_follow {
+    if !turn.has_spoken() && args.no_follow {
         ctl.say("it has printed nothing yet, or `observability.tee_stream` is off");
     }
     if args.no_follow {
@@ -124,114 +118,6 @@ fn shown(args: &Args, ctl: &Ctl, project: &Project) -> Result<ExitCode, CommandE
     }
 }
 
-/// Where the newest run works, if that is elsewhere.
-fn worked_in(disk: &mut FsDisk, place: &Place, ctl: &Ctl) -> Result<Option<Place>, CommandError> {
-    let record = peers_store::runs::newest(disk, None)?;
-    let dir = record.map(|record| std::path::PathBuf::from(record.workdir));
-    match dir.filter(|dir| dir != place.work_dir() && !peers_place::is_gone(dir)) {
-        // Agents write there: it must be a worktree of this very project.
-        Some(dir) => Ok(Some(Place::locate(&dir, &ctl.env)?.expect(Some(place.id()))?)),
-        None => Ok(None),
-    }
-}
-
-/// A turn whose output is read.
-#[derive(Debug)]
-struct Turn {
-    tick: TickNo,
-    peer: PeerName,
-    run: Option<RunId>,
-    open: bool,
-    path: String,
-    /// Where the next piece begins; absent before the first.
-    offset: Option<u64>,
-    /// What was read last did not begin with a line: it is left out up to the next one.
-    cut: bool,
-    tool: ToolKind,
-    decoder: Box<dyn Decoder>,
-}
-
-impl Turn {
-    fn find(disk: &mut FsDisk, wanted: Option<u64>) -> Result<Option<Self>, CommandError> {
-        let state = store::read_state(disk)?;
-        let open = state.open.as_ref().map(|open| (open.started.tick, open.started.peer.clone()));
-        let newest = state.run.as_ref().map(|run| run.id.clone());
-        let (tick, peer, run, is_open) = match (wanted.map(TickNo), open) {
-            (Some(tick), Some((at, peer))) if at == tick => (tick, peer, newest, true),
-            (None, Some((tick, peer))) => (tick, peer, newest, true),
-            (wanted, _) => {
-                let tick = wanted.unwrap_or(state.ticks);
-                let replay = peers_view::replay(disk, tick, None)?;
-                let Some((run, record)) =
-                    replay.as_ref().and_then(|replay| Some((replay.run(), replay.record()?)))
-                else {
-                    return Ok(None);
-                };
-                (tick, record.peer.clone(), run.cloned(), false)
-            }
-        };
-        let tool =
-            state.rules.peers.iter().find(|rule| rule.name == peer).map_or("", |rule| rule.tool.as_str());
-        let tool = ToolKind::from_name(tool);
-        let name = artifacts::tick_file(tick, peer.as_str(), ".stream.jsonl");
-        Ok(Some(Self {
-            tick,
-            path: format!("{}/{name}", peers::LOG_PEERS),
-            decoder: adapter(&tool).decoder(),
-            tool,
-            peer,
-            run,
-            open: is_open,
-            offset: None,
-            cut: false,
-        }))
-    }
-
-    fn headline(&self, runs: bool) -> String {
-        let now = match (self.open, runs) {
-            (true, true) => "runs",
-            (true, false) => "was cut off when its run died",
-            (false, _) => "is over",
-        };
-        format!("tick {} of {}, which {now}; what follows is what the agent says", self.tick, self.peer)
-    }
-
-    /// What the next piece of its output says; `None` where there is no more for now.
-    fn poll(&mut self, disk: &mut FsDisk) -> Result<Option<Vec<ToolEvent>>, CommandError> {
-        let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
-        let begin = len.saturating_sub(BEFORE_END);
-        let offset = self.offset.unwrap_or(begin);
-        // Where a line begins is known of the start alone.
-        self.cut |= self.offset.is_none() && begin > 0;
-        let size = len.saturating_sub(offset).min(PIECE);
-        let bytes = if size > 0 { disk.read_at(Area::Peers, &self.path, offset, size)? } else { Vec::new() };
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        self.offset = Some(offset + u64::try_from(bytes.len()).unwrap_or_default());
-        let mut events = Vec::new();
-        let whole = match (self.cut, bytes.iter().position(|byte| *byte == b'\n')) {
-            (false, _) => bytes.as_slice(),
-            (true, Some(end)) => bytes.get(end + 1..).unwrap_or_default(),
-            (true, None) => return Ok(Some(events)),
-        };
-        self.cut = false;
-        self.decoder.feed(Stream::Stdout, whole, &mut events);
-        Ok(Some(events))
-    }
-
-    /// Whether less of it is there than was read. Then it is read from its start again.
-    fn shrank(&mut self, disk: &mut FsDisk) -> Result<bool, CommandError> {
-        let len = disk.len(Area::Peers, &self.path)?.unwrap_or_default();
-        if self.offset.is_none_or(|offset| offset <= len) {
-            return Ok(false);
-        }
-        (self.offset, self.cut) = (Some(0), false);
-        self.decoder = adapter(&self.tool).decoder();
-        Ok(true)
-    }
-}
-
 fn tell(ctl: &Ctl, turn: &Turn, event: &ToolEvent) -> Result<(), CommandError> {
     match line(turn, event, ctl.json) {
         Some(line) => ctl.out.stream(line.as_bytes()),
@@ -255,49 +141,15 @@ fn line(turn: &Turn, event: &ToolEvent, as_json: bool) -> Option<String> {
     })
 }
 
-/// Kind, text, and what else there is of it for programs; nothing for what needs no words.
-fn words(event: &ToolEvent) -> Option<(&'static str, String, Value)> {
-    Some(match event {
-        ToolEvent::Text(text) => ("text", text.clone(), Value::Null),
-        ToolEvent::ToolBegun { name, id } => ("tool", name.clone(), json!({"tool": name, "id": id})),
-        ToolEvent::ToolEnded { id, is_error } => {
-            let text = if *is_error { "failed" } else { "done" };
-            ("result", text.to_owned(), json!({"id": id, "ok": !is_error}))
-        }
-        ToolEvent::Usage(delta) => {
-            let usd = delta.usd.map(|usd| format!(", {usd}")).unwrap_or_default();
-            let text = format!("{} tokens{usd}", peers_view::thousands(delta.total.0));
-            ("usage", text, json!({"tokens": delta.total, "usd": delta.usd}))
-        }
-        ToolEvent::RetryNotice(retry) => {
-            let text =
-                format!("attempt {} of {}: {} {}", retry.attempt, retry.of, retry.kind.as_str(), retry.text);
-            ("retry", text, json!({"failure": retry.kind.as_str()}))
-        }
-        ToolEvent::Failure(failure) => {
-            ("error", failure.text.clone(), json!({"failure": failure.kind.as_str()}))
-        }
-        ToolEvent::Final { ok, text } => ("final", text.clone(), json!({"ok": ok})),
-        ToolEvent::Activity | ToolEvent::EmptyStep { .. } | ToolEvent::PlanWindow { .. } => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn turn(open: bool) -> Turn {
-        Turn {
-            tick: TickNo(3),
-            peer: PeerName::new("ann").unwrap(),
-            run: None,
-            open,
-            path: String::new(),
-            offset: None,
-            cut: false,
-            tool: ToolKind::from_name("claude"),
-            decoder: adapter(&ToolKind::from_name("claude")).decoder(),
-        }
+        let tick = peers_model::TickNo(3);
+        let mut turn = Turn::of(tick, peers_model::PeerName::new("ann").unwrap(), "claude");
+        turn.open = open;
+        turn
     }
 
     #[test]

@@ -4,20 +4,25 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use peers_console::error::CommandError;
+use peers_console::parts::patches;
 use peers_fleet::refresh::Seen;
 use peers_model::exit;
 use peers_sys::term;
-use peers_view::{FleetWarning, Found, Report, ReportEntry, ReportHead, reports_json, reports_markdown};
+use peers_view::{
+    FleetWarning, Found, Patches, Report, ReportEntry, ReportHead, reports_html, reports_json,
+    reports_markdown,
+};
 
 use crate::board::{self, Board, Looked};
 use crate::ctl::{Ctl, failed};
 use crate::many::{OR_ALL, Which};
 
-/// Report what loops did, as Markdown to pass on
+/// Report what loops did, as Markdown or as one page of HTML to pass on
 ///
 /// Says how it ended, what happened when, gates, bugs and their fixes, reviews, cost by peer and by gate,
 /// what was wasted or undone, and how to repeat it. Writes REPORT-NAME.md or REPORT.md into the config
-/// directory and prints the path.
+/// directory and prints the path; with --html REPORT-NAME.html or REPORT.html, which also has the timeline of
+/// the gates and what the newest turns changed, and needs nothing from anywhere.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]
@@ -27,6 +32,9 @@ pub(crate) struct Args {
     /// Write to FILE instead; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<std::path::PathBuf>,
+    /// Write a page of HTML
+    #[arg(long, conflicts_with_all = ["json", "format"])]
+    html: bool,
     /// `json` is another way to say --json
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -89,7 +97,24 @@ pub(crate) fn run(args: &Args, ctl: &Ctl) -> Result<ExitCode, CommandError> {
         })
         .collect();
     let as_json = ctl.json || args.format == Format::Json;
-    let text = if as_json { reports_json(&head, &entries) } else { reports_markdown(&head, &entries) };
+    let text = match (as_json, args.html) {
+        (true, _) => reports_json(&head, &entries),
+        (false, true) => {
+            let mut all = Patches::new();
+            for (_, one, report, ..) in &read_ones {
+                let cx = ctl.cx(&one.project);
+                let (Ok(place), Some(history)) = (cx.place(), report.history.value()) else { continue };
+                let name = one.project.name.to_string();
+                all.extend(
+                    patches(&cx, &place, history)
+                        .into_iter()
+                        .map(|(tick, page)| ((name.clone(), tick), page)),
+                );
+            }
+            reports_html(&head, &entries, &all)
+        }
+        (false, false) => reports_markdown(&head, &entries),
+    };
     write(args, ctl, &config, &seen, (&text, as_json))?;
     let code = crate::many::together(&codes);
     Ok(ExitCode::from(if code == exit::OK && unsafe_log { exit::REFUSED } else { code }))
@@ -146,9 +171,10 @@ fn write(
         )?;
         return ctl.out.line(&term::inline(&path.to_string_lossy()));
     }
+    let end = if args.html { "html" } else { "md" };
     let name = match all {
-        [one] => format!("REPORT-{}.md", one.project.name),
-        _ => "REPORT.md".to_owned(),
+        [one] => format!("REPORT-{}.{end}", one.project.name),
+        _ => format!("REPORT.{end}"),
     };
     config.dir().publish(&name, text.as_bytes())?;
     ctl.out.line(&term::inline(&config.dir().path().join(&name).to_string_lossy()))

@@ -4,7 +4,7 @@ use peers_model::Timestamp;
 use peers_model::command::{Piece, Step};
 use serde::{Deserialize, Serialize};
 
-use super::spelling::Spelling;
+use super::spelling::{Spelling, Typed};
 
 /// How urgent something is, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -90,8 +90,9 @@ impl Advice {
             bare if self.is_bare() => Some(format!("{}: {bare}", self.why)),
             said => Some(said),
         };
-        let Self { level, code, why, since, steps: _, wait_until } = self;
-        Cause { level, code, why, since, action, next, wait_until }
+        let Self { level, code, why, since, steps, wait_until } = self;
+        let commands = spelling.commands(&steps);
+        Cause { level, code, why, since, action, commands, next, wait_until }
     }
 }
 
@@ -109,6 +110,9 @@ pub struct Cause {
     /// What is typed next: a line for a POSIX shell, or several with `, then ` between them; absent where nothing
     /// helps.
     pub action: Option<String>,
+    /// The same command by command, as they are run; empty where one of them cannot be.
+    #[serde(skip)]
+    pub commands: Vec<Typed>,
     /// The same as one sentence, which may say more.
     #[serde(skip)]
     pub next: Option<String>,

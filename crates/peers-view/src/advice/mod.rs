@@ -17,6 +17,6 @@ pub(crate) use caps::key;
 pub use cause::{Attention, Cause, Level};
 pub(crate) use facts::Facts;
 pub(crate) use peer::{back, out};
-pub use spelling::Spelling;
+pub use spelling::{Spelling, Typed};
 pub(crate) use stopped::{is_alarming, level_of};
 pub(crate) use table::{FOREIGN_LOCK, NOT_SET_UP, attention};

@@ -29,6 +29,25 @@ pub enum Spelling {
     },
 }
 
+/// A command that an operator is told to type, as it can be run too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// As it is typed, one line for a POSIX shell.
+    pub line: String,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Its verb with its fixed options, such as `resume`; empty for another program.
+    pub verb: &'static str,
+}
+
+/// The commands of these steps that are to be typed now.
+fn to_type(steps: &[Step]) -> impl Iterator<Item = &Command> {
+    steps.iter().flat_map(Step::pieces).filter_map(|piece| match piece {
+        Piece::Type(command) => Some(command),
+        Piece::Words(_) | Piece::Mention(_) => None,
+    })
+}
+
 impl Default for Spelling {
     /// As it is typed in the directory of the loop.
     fn default() -> Self {
@@ -48,12 +67,25 @@ impl Spelling {
     /// What is typed for these steps, `, then ` between them; nothing where a part of it cannot be.
     #[must_use]
     pub fn typed(&self, steps: &[Step]) -> Option<String> {
-        let commands = steps.iter().flat_map(Step::pieces).filter_map(|piece| match piece {
-            Piece::Type(command) => Some(self.spell(command)),
-            Piece::Words(_) | Piece::Mention(_) => None,
-        });
-        let commands: Vec<String> = commands.collect::<Option<_>>()?;
+        let commands: Vec<String> =
+            to_type(steps).map(|command| self.spell(command)).collect::<Option<_>>()?;
         (!commands.is_empty()).then(|| commands.join(", then "))
+    }
+
+    /// What [`Self::typed`] tells, command by command, as it is run.
+    pub(super) fn commands(&self, steps: &[Step]) -> Vec<Typed> {
+        let typed = to_type(steps).map(|command| {
+            let verb = match (command, self) {
+                (Command::Loop { ctl: Some(form), .. }, Self::Ctl { .. })
+                | (
+                    Command::Controller(form) | Command::Loop { peers: Some(form), .. } | Command::Git(form),
+                    _,
+                ) => form.verb,
+                (Command::Loop { .. } | Command::Tool { .. } | Command::Line(_), _) => "",
+            };
+            Some(Typed { line: self.spell(command)?, argv: self.argv(command)?, verb })
+        });
+        typed.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// A step in words, its commands in backticks; nothing where this reader lacks one of them.
@@ -86,45 +118,68 @@ impl Spelling {
     }
 
     fn line(&self, command: &Command, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        let mut line = match (command, self) {
-            (Command::Line(line), _) => return Some(line.clone()),
+        let spelt = self.words(command)?.into_iter().map(|part| match part {
+            Word::Ours(text) => Some(text),
+            Word::Value(text) => word(&text),
+        });
+        Some(spelt.collect::<Option<Vec<_>>>()?.join(" "))
+    }
+
+    /// What runs when a command is typed: the program and its arguments. Nothing where this reader has none.
+    #[must_use]
+    pub fn argv(&self, command: &Command) -> Option<Vec<String>> {
+        if let Command::Line(line) = command {
+            return Some(["/bin/sh", "-c", line].map(str::to_owned).to_vec());
+        }
+        let argv = self.words(command)?.into_iter().flat_map(|part| match part {
+            Word::Ours(text) => text.split_ascii_whitespace().map(str::to_owned).collect(),
+            Word::Value(text) => vec![text],
+        });
+        Some(argv.collect())
+    }
+
+    /// The words of a command, in order.
+    fn words(&self, command: &Command) -> Option<Vec<Word>> {
+        let ours = |text: &str| Word::Ours(text.to_owned());
+        let values = |form: &Form| form.words.iter().cloned().map(Word::Value).collect::<Vec<_>>();
+        let program = |name: &str, dir: Option<&str>| match dir {
+            Some(dir) => vec![ours(name), ours("-C"), Word::Value(dir.to_owned())],
+            None => vec![ours(name)],
+        };
+        Some(match (command, self) {
+            (Command::Line(line), _) => vec![ours(line)],
             (Command::Loop { ctl: Some(form), .. }, Self::Ctl { name, .. }) => {
-                let mut line = self.controller(form.verb, word)?;
-                push(&mut line, [word(name)?]);
-                return words(line, form, word);
+                let named = vec![ours(form.verb), Word::Value(name.clone())];
+                [self.controller(), named, values(form)].concat()
             }
             (Command::Loop { peers, dir, .. }, _) => {
                 let form = peers.as_ref()?;
-                let mut line = program("peers", dir.as_deref().or(self.elsewhere()), word)?;
-                push(&mut line, [form.verb]);
-                return words(line, form, word);
+                let program = program("peers", dir.as_deref().or(self.elsewhere()));
+                [program, vec![ours(form.verb)], values(form)].concat()
             }
             (Command::Controller(form), _) => {
-                return words(self.controller(form.verb, word)?, form, word);
+                [self.controller(), vec![ours(form.verb)], values(form)].concat()
             }
             (Command::Git(form), _) => {
-                let mut line = program("git", self.elsewhere(), word)?;
-                push(&mut line, [form.verb]);
-                return words(line, form, word);
+                [program("git", self.elsewhere()), vec![ours(form.verb)], values(form)].concat()
             }
-            (Command::Tool { words, .. }, _) => {
-                words.iter().map(|text| word(text)).collect::<Option<Vec<_>>>()?.join(" ")
+            (Command::Tool { words, place }, _) => {
+                let place =
+                    place.map(|place| Word::Value(format!("{}{place}", self.elsewhere().unwrap_or("."))));
+                words.iter().cloned().map(Word::Value).chain(place).collect()
             }
-        };
-        if let Command::Tool { place: Some(place), .. } = command {
-            push(&mut line, [word(&format!("{}{place}", self.elsewhere().unwrap_or(".")))?]);
-        }
-        Some(line)
+        })
     }
 
-    /// `peers-ctl --config-dir DIR VERB`.
-    fn controller(&self, verb: &str, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        let mut line = "peers-ctl".to_owned();
-        if let Self::Ctl { config_dir: Some(dir), .. } | Self::Fleet { config_dir: Some(dir) } = self {
-            push(&mut line, ["--config-dir".to_owned(), word(dir)?]);
+    /// `peers-ctl --config-dir DIR`.
+    fn controller(&self) -> Vec<Word> {
+        let ours = |text: &str| Word::Ours(text.to_owned());
+        match self {
+            Self::Ctl { config_dir: Some(dir), .. } | Self::Fleet { config_dir: Some(dir) } => {
+                vec![ours("peers-ctl"), ours("--config-dir"), Word::Value(dir.clone())]
+            }
+            _ => vec![ours("peers-ctl")],
         }
-        push(&mut line, [verb]);
-        Some(line)
     }
 
     /// The directory that a command has to name.
@@ -137,27 +192,13 @@ impl Spelling {
     }
 }
 
-/// `PROGRAM -C DIR`.
-fn program(name: &str, dir: Option<&str>, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let mut line = name.to_owned();
-    if let Some(dir) = dir {
-        push(&mut line, ["-C".to_owned(), word(dir)?]);
-    }
-    Some(line)
-}
-
-fn words(mut line: String, form: &Form, word: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    for text in &form.words {
-        push(&mut line, [word(text)?]);
-    }
-    Some(line)
-}
-
-fn push<S: AsRef<str>>(line: &mut String, words: impl IntoIterator<Item = S>) {
-    for word in words {
-        line.push(' ');
-        line.push_str(word.as_ref());
-    }
+/// A part of a command.
+#[derive(Debug, Clone)]
+enum Word {
+    /// Words of ours, which need no quotes.
+    Ours(String),
+    /// One word of a shell.
+    Value(String),
 }
 
 #[cfg(test)]

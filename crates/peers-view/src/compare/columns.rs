@@ -228,7 +228,13 @@ fn whole(n: f64) -> u64 {
 /// The comparison for people: what differs from the first column stands in brackets. Ends in a newline.
 #[must_use]
 pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    compare_page(comparison).text(colour)
+}
+
+/// The same as lines.
+#[must_use]
+pub fn compare_page(comparison: &Comparison) -> Page {
+    let mut page = Page::new();
     let mut rows = Vec::new();
     let mut head = vec![Cell::new(Tone::Strong, "")];
     head.extend(comparison.columns.iter().map(|column| match column.members.len() {
@@ -251,7 +257,7 @@ pub fn compare_text(comparison: &Comparison, colour: Colour) -> String {
         rows.push(cells);
     }
     page.table(0, rows);
-    page.finish()
+    page
 }
 
 /// The comparison for programs, schema `peers-ctl.compare/1`, with what is left out of it as `warnings`.

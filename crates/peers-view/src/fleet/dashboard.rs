@@ -35,45 +35,24 @@ const IS_WIDE: usize = 120;
 const WHY: usize = 36;
 /// Cells of a reason before a command that is not cut.
 const BEFORE: usize = 24;
-/// Cells of a warning.
-const LONG: usize = 300;
 /// Cells before a command that stands below its row.
 const INDENT: usize = 2;
 
-/// How much room there is for a picture.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Room {
-    /// Cells of a line; without end where absent.
-    pub width: Option<usize>,
-    /// Lines; without end where absent.
-    pub height: Option<usize>,
-}
-
-/// The loops as a table for people, with a line about all of them on top. Ends in a newline. Within a width no line
-/// of the table is longer; a command that would have to be cut stands below its row, and
-/// above it a reason that would have to be. Within a height only the
-/// most urgent rows are shown, and how many more there are.
+/// The loops as a table for people, with a line about all of them on top. Ends in a newline. Within a `width` no
+/// line of the table is longer; a command that would have to be cut stands below its row, and above it a reason that
+/// would have to be.
 #[must_use]
-pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
-    let Room { width, height } = room;
-    let mut page = Page::new(colour);
+pub fn dashboard_text(fleet: &Fleet<'_>, width: Option<usize>, colour: Colour) -> String {
+    let mut page = Page::new();
     summary(&mut page, fleet.rows, width);
     if fleet.rows.is_empty() {
-        return page.finish();
+        return page.text(colour);
     }
     let cells: Vec<Vec<Cell>> = fleet.rows.iter().map(|row| cells(fleet, row)).collect();
     let columns = columns(if width.is_some_and(|width| width < IS_WIDE) { NAME.1 } else { NAME.0 });
     let grid = Grid::new(&columns, &cells, width, WHY);
     grid.head(&mut page);
-    // What stands above and below the rows, and what a row takes.
-    let warnings: Vec<String> = fleet
-        .warnings
-        .iter()
-        .map(|warning| term::line(&format!("warning: {}", warning.message), LONG))
-        .collect();
-    let around = 2 + warnings.iter().map(|text| lines(text, width)).sum::<usize>();
-    let mut left = height.map(|height| height.saturating_sub(around));
-    for (at, (row, mut cells)) in fleet.rows.iter().zip(cells).enumerate() {
+    for (row, mut cells) in fleet.rows.iter().zip(cells) {
         let (mut reason, whole) = why(row, grid.last);
         let top = &row.attention.top;
         let urgent = top.level < Level::Ok;
@@ -92,42 +71,16 @@ pub fn dashboard_text(fleet: &Fleet<'_>, room: Room, colour: Colour) -> String {
         below.extend(
             action.map(|action| (Tone::Strong, format!("{}→ {}", " ".repeat(INDENT), term::inline(action)))),
         );
-        let lines = 1 + below.iter().map(|(_, text)| lines(text, width)).sum::<usize>();
-        // The last line is for how many more there are, unless this row is the last.
-        let needed = lines + usize::from(at + 1 < fleet.rows.len());
-        if left.is_some_and(|left| left < needed) {
-            more(&mut page, fleet.rows.get(at..).unwrap_or_default());
-            break;
-        }
-        left = left.map(|left| left.saturating_sub(lines));
         cells.extend([reason]);
         grid.row(&mut page, &cells);
         for (tone, text) in below {
             page.line(&[Cell::whole(tone, text)]);
         }
     }
-    for warning in &warnings {
-        page.tell(Tone::Care, warning);
+    for warning in fleet.warnings {
+        page.tell(Tone::Care, format!("warning: {}", warning.message));
     }
-    page.finish()
-}
-
-/// Lines of a terminal that a text takes.
-fn lines(text: &str, width: Option<usize>) -> usize {
-    width.map_or(1, |width| term::width(text).div_ceil(width.max(1)).max(1))
-}
-
-/// That there are more rows than fit.
-fn more(page: &mut Page, rows: &[LoopRow]) {
-    let n = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-    let act = rows.iter().filter(|row| row.attention.level() == Level::Act).count();
-    let need = match act {
-        0 => String::new(),
-        1 => ", 1 of them needs you".to_owned(),
-        act => format!(", {act} of them need you"),
-    };
-    let tone = if act > 0 { Tone::Bad } else { Tone::Faint };
-    page.tell(tone, format!("... and {} more{need}", count(n, "loop")));
+    page.text(colour)
 }
 
 fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {
@@ -161,7 +114,7 @@ fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {
         left = left.saturating_sub(needed);
         line.extend([Cell::new(tone, text), Cell::blank(2)]);
     }
-    page.trimmed(&line);
+    page.trimmed(line);
 }
 
 /// All cells but the last.

@@ -130,14 +130,14 @@ pub fn project_json(row: &LoopRow, details: &ProjectDetails, now: Timestamp) -> 
 /// One loop for people. Ends in a newline.
 #[must_use]
 pub fn project_text(row: &LoopRow, details: &ProjectDetails, now: Timestamp, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
     head(&mut page, row, details, now);
     passed(&mut page, &details.passed, now);
     bugs(&mut page, &details.bugs);
     for warning in &row.warnings {
         page.tell(Tone::Care, format!("warning: {}: {}", warning.code, warning.message));
     }
-    page.finish()
+    page.text(colour)
 }
 
 fn head(page: &mut Page, row: &LoopRow, details: &ProjectDetails, now: Timestamp) {

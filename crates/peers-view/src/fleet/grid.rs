@@ -82,6 +82,6 @@ impl<'a> Grid<'a> {
             line.extend(if column.right { [pad, cell, gap] } else { [cell, pad, gap] });
         }
         line.extend(cells.last().map(|cell| cell.narrowed(self.last)));
-        page.trimmed(&line);
+        page.trimmed(line);
     }
 }

@@ -32,7 +32,7 @@ const WHY: usize = 80;
 /// in it is of no use; `terminal` cuts long reasons alone.
 #[must_use]
 pub fn list_text(fleet: &Fleet<'_>, colour: Colour, terminal: bool) -> String {
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
     let columns = columns(if terminal { WHY } else { WHOLE });
     let cells: Vec<Vec<Cell>> = fleet.rows.iter().map(cells).collect();
     let grid = Grid::new(&columns, &cells, None, 0);
@@ -40,7 +40,7 @@ pub fn list_text(fleet: &Fleet<'_>, colour: Colour, terminal: bool) -> String {
     for row in &cells {
         grid.row(&mut page, row);
     }
-    page.finish()
+    page.text(colour)
 }
 
 pub(super) fn tone(row: &LoopRow) -> Tone {

@@ -7,6 +7,6 @@ mod grid;
 mod list;
 
 pub use all::{Fleet, FleetWarning, Summary, dashboard_json, dashboard_line, sort_by_attention};
-pub use dashboard::{Room, dashboard_text};
+pub use dashboard::dashboard_text;
 pub use details::{Passed, ProjectDetails, project_json, project_text};
 pub use list::list_text;

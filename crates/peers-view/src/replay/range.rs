@@ -167,7 +167,7 @@ pub fn replay_range_text(
     colour: Colour,
     mut more: impl FnMut(&RangeTick) -> Option<String>,
 ) -> String {
-    let mut page = Page::new(colour);
+    let mut page = Page::new();
     let shown = u64::try_from(range.shown().count()).unwrap_or(u64::MAX);
     let all = count(range.ticks, "tick");
     page.tell(Tone::Strong, format!("{} of {all}", thousands(shown)));
@@ -190,7 +190,7 @@ pub fn replay_range_text(
             }
         }
     }
-    page.finish()
+    page.text(colour)
 }
 
 fn block(page: &mut Page, tick: &RangeTick) {

@@ -18,7 +18,13 @@ const WARNING: usize = 400;
 /// The tick for a terminal. Ends in a newline.
 #[must_use]
 pub fn replay_text(replay: &Replay, colour: Colour) -> String {
-    let mut page = Page::new(colour);
+    replay_page(replay).text(colour)
+}
+
+/// The same as lines.
+#[must_use]
+pub fn replay_page(replay: &Replay) -> Page {
+    let mut page = Page::new();
     match replay.record() {
         Some(record) => ended(&mut page, record),
         None => open(&mut page, replay),
@@ -28,7 +34,7 @@ pub fn replay_text(replay: &Replay, colour: Colour) -> String {
     commits(&mut page, replay);
     files(&mut page, replay);
     tails(&mut page, replay);
-    page.finish()
+    page
 }
 
 fn ended(page: &mut Page, record: &TickRecord) {

@@ -102,8 +102,8 @@ pub struct LoopRow {
     pub gates: Option<Gates>,
     /// How far it is.
     pub convergence: Option<Convergence>,
-    /// The plan; none in this version.
-    pub plan: Option<()>,
+    /// How far its plan is; absent without one.
+    pub plan: Option<peers_core::plan::Progress>,
     /// The bugs that are open.
     pub bugs: Option<peers_core::bugs::Counts>,
     /// What it cost.

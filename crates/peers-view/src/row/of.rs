@@ -92,7 +92,7 @@ impl LoopRow {
                 needed: config.map(|config| config.needed),
                 phase: core.converge.missing.first().map_or("complete", |missing| missing.kind),
             }),
-            plan: None,
+            plan: asked.plan,
             bugs,
             cost: core.map(|core| meters::cost(&core.budget, &burn)),
             budget: core.map(|core| meters::meters(&core.budget, &burn)),

@@ -70,10 +70,6 @@ fn rows() -> Vec<LoopRow> {
     rows
 }
 
-fn cells(width: Option<usize>) -> Room {
-    Room { width, height: None }
-}
-
 fn fleet(rows: &[LoopRow]) -> Fleet<'_> {
     Fleet { now: now(), rows, warnings: &[] }
 }
@@ -83,15 +79,15 @@ fn the_most_urgent_come_first_then_by_name_and_in_a_pipe_or_a_list_everything_is
     let mut rows = rows();
     sort_by_attention(&mut rows);
     insta::assert_snapshot!("list", list_text(&fleet(&rows), Colour::Plain, true));
-    insta::assert_snapshot!("dashboard_piped", dashboard_text(&fleet(&rows), cells(None), Colour::Plain));
+    insta::assert_snapshot!("dashboard_piped", dashboard_text(&fleet(&rows), None, Colour::Plain));
 }
 
 #[test]
 fn at_eighty_columns_the_reason_stays_and_a_command_that_does_not_fit_stands_below() {
     let mut rows = rows();
     sort_by_attention(&mut rows);
-    insta::assert_snapshot!("dashboard_80", dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain));
-    insta::assert_snapshot!("dashboard_200", dashboard_text(&fleet(&rows), cells(Some(200)), Colour::Plain));
+    insta::assert_snapshot!("dashboard_80", dashboard_text(&fleet(&rows), Some(80), Colour::Plain));
+    insta::assert_snapshot!("dashboard_200", dashboard_text(&fleet(&rows), Some(200), Colour::Plain));
 }
 
 #[test]
@@ -99,7 +95,7 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
     let mut rows = rows();
     sort_by_attention(&mut rows);
     for width in 20..220 {
-        let text = dashboard_text(&fleet(&rows), cells(Some(width)), Colour::Plain);
+        let text = dashboard_text(&fleet(&rows), Some(width), Colour::Plain);
         assert!(is_harmless(&text), "{text:?}");
         if width >= 80 {
             let table = text.lines().filter(|line| !line.starts_with("  →"));
@@ -108,8 +104,8 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
             }
         }
     }
-    let coloured = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Ansi);
-    let plain = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain);
+    let coloured = dashboard_text(&fleet(&rows), Some(80), Colour::Ansi);
+    let plain = dashboard_text(&fleet(&rows), Some(80), Colour::Plain);
     let mut stripped = coloured.clone();
     for code in ["0", "1", "2", "31", "32", "33"] {
         stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
@@ -118,27 +114,8 @@ fn no_line_of_a_table_is_wider_than_the_terminal_and_none_steers_it() {
 }
 
 #[test]
-fn what_does_not_fit_on_a_screen_is_counted_and_what_needs_somebody_is_on_it() {
-    let mut rows = rows();
-    sort_by_attention(&mut rows);
-    let all = dashboard_text(&fleet(&rows), cells(Some(80)), Colour::Plain);
-    for height in 5..20 {
-        let room = Room { width: Some(80), height: Some(height) };
-        let text = dashboard_text(&fleet(&rows), room, Colour::Plain);
-        let lines: usize = text.lines().map(|line| term::width(line).div_ceil(80).max(1)).sum();
-        assert!(lines <= height, "{height}: {text}");
-        let shown = text.lines().filter(|line| !line.starts_with("...")).count();
-        assert!(text.lines().take(shown).eq(all.lines().take(shown)), "{height}: {text}");
-        assert_eq!(text == all, height >= 16, "{height}: {text}");
-    }
-    let room = Room { width: Some(80), height: Some(8) };
-    let text = dashboard_text(&fleet(&rows), room, Colour::Plain);
-    assert!(text.ends_with("... and 5 loops more, 2 of them need you\n"), "{text}");
-}
-
-#[test]
 fn nothing_to_show_is_said() {
-    assert_eq!(dashboard_text(&fleet(&[]), cells(Some(80)), Colour::Plain), "0 loops\n");
+    assert_eq!(dashboard_text(&fleet(&[]), Some(80), Colour::Plain), "0 loops\n");
 }
 
 #[test]

@@ -1,0 +1,142 @@
+//! Screens and tabs that are text.
+
+use peers_view::{Cell, Page, Tone};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Paragraph, Scrollbar, ScrollbarOrientation, ScrollbarState};
+
+use super::Hits;
+use super::parts::frame;
+use crate::loops::Source;
+use crate::model::Model;
+use crate::theme::{self, Theme};
+
+/// A page from a line on, in a frame that says how far it goes.
+pub(super) fn page(
+    frame_: &mut Frame<'_>,
+    area: Rect,
+    (title, page): (&str, &Page),
+    scroll: usize,
+    theme: Theme,
+) -> u16 {
+    let block = frame(title, theme, true);
+    let inner = block.inner(area);
+    frame_.render_widget(block, area);
+    lines(frame_, inner, page, scroll, theme);
+    bar(frame_, area, (page.lines().len(), scroll));
+    inner.height
+}
+
+/// The lines of a page from one on.
+pub(super) fn lines(frame: &mut Frame<'_>, area: Rect, page: &Page, scroll: usize, theme: Theme) {
+    let shown = page.lines().skip(scroll).take(usize::from(area.height));
+    let lines: Vec<Line<'static>> = shown.map(|cells| theme::line(cells, theme)).collect();
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// How far one is, where not all of it fits.
+fn bar(frame: &mut Frame<'_>, area: Rect, (all, scroll): (usize, usize)) {
+    let inner = usize::from(area.height.saturating_sub(2));
+    if all <= inner {
+        return;
+    }
+    let mut state = ScrollbarState::new(all.saturating_sub(inner)).position(scroll);
+    let bar = Scrollbar::new(ScrollbarOrientation::VerticalRight).begin_symbol(None).end_symbol(None);
+    let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
+    frame.render_stateful_widget(bar, inside, &mut state);
+}
+
+/// What was read, or that it is not there, or why not.
+pub(super) fn source(
+    model: &Model,
+    frame_: &mut Frame<'_>,
+    area: Rect,
+    (title, source): (&str, &Source<Page>),
+    hits: &mut Hits,
+) {
+    let theme = model.options.theme;
+    let scroll = if model.screen == crate::model::Screen::Loop { model.one.scroll } else { model.scroll };
+    hits.body = match source {
+        Source::Here(text) if !text.is_empty() => page(frame_, area, (title, text), scroll, theme),
+        Source::Here(_) => nothing(frame_, area, (title, "nothing is there"), theme),
+        Source::Coming => nothing(frame_, area, (title, "reading ..."), theme),
+        Source::Unreadable(why) => unreadable(frame_, area, (title, why), theme),
+    };
+}
+
+/// A frame with one faint line in it.
+pub(super) fn nothing(frame_: &mut Frame<'_>, area: Rect, (title, text): (&str, &str), theme: Theme) -> u16 {
+    let block = frame(title, theme, false);
+    let inner = block.inner(area);
+    frame_.render_widget(
+        Paragraph::new(Span::styled(format!(" {text}"), theme.tone(Tone::Faint))).block(block),
+        area,
+    );
+    inner.height
+}
+
+/// That something cannot be read: never shown as if nothing were there.
+pub(super) fn unreadable(
+    frame_: &mut Frame<'_>,
+    area: Rect,
+    (title, why): (&str, &str),
+    theme: Theme,
+) -> u16 {
+    let block = frame(title, theme, true);
+    let inner = block.inner(area);
+    let mut text = Page::default();
+    text.tell(Tone::Bad, "✗ this cannot be read");
+    // A reason is worth more than its first line.
+    let width = usize::from(inner.width.max(20));
+    let cell = Cell::new(Tone::Plain, why);
+    let chars: Vec<char> = cell.text().chars().collect();
+    for piece in chars.chunks(width) {
+        text.tell(Tone::Plain, piece.iter().collect::<String>());
+    }
+    frame_.render_widget(block, area);
+    lines(frame_, inner, &text, 0, theme);
+    inner.height
+}
+
+/// What happens in all loops, the newest below.
+pub(super) fn events(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
+    let theme = model.options.theme;
+    let title = match model.scroll {
+        0 => "events".to_owned(),
+        n => format!("events, {n} newer below"),
+    };
+    let block = frame(title, theme, true);
+    let inner = block.inner(area);
+    frame_.render_widget(block, area);
+    hits.body = inner.height;
+    hits.events = true;
+    event_lines(model, frame_, inner, model.scroll);
+}
+
+/// The newest events that fit, leaving out so many of the newest.
+pub(super) fn event_lines(model: &Model, frame: &mut Frame<'_>, area: Rect, skip: usize) {
+    let theme = model.options.theme;
+    if model.events.is_empty() {
+        let text = Span::styled(" nothing has happened yet", theme.tone(Tone::Faint));
+        frame.render_widget(Paragraph::new(text), area);
+        return;
+    }
+    let shown = model.events.iter().rev().skip(skip).take(usize::from(area.height));
+    let mut lines: Vec<Line<'static>> = shown
+        .map(|event| {
+            let at = event.ts.to_string();
+            let mut spans = vec![
+                Span::styled(format!("{} ", at.get(11..19).unwrap_or_default()), theme.tone(Tone::Faint)),
+                Span::styled(
+                    format!("{:<12} ", Cell::cut(Tone::Plain, &event.name, 12).text()),
+                    theme.accent(),
+                ),
+            ];
+            spans.extend(theme::line(&event.cells, theme).spans);
+            Line::from(spans)
+        })
+        .collect();
+    lines.reverse();
+    frame.render_widget(Paragraph::new(lines), area);
+}
