@@ -57,5 +57,6 @@ mod pty;
 mod samples;
 mod scenarios;
 mod support;
+mod troubles;
 mod turn_git;
 mod walls;
