@@ -265,7 +265,8 @@ fn each_of_twenty_troubles_is_named_and_the_key_behind_it_leads_out() {
         seen.keys(key);
         for (wanted, keys) in *then {
             // Where a program is not installed, that is said, and nothing else.
-            let shown = seen.until(wanted, |text| text.contains(wanted) || text.contains("fuser: No such file"));
+            let shown =
+                seen.until(wanted, |text| text.contains(wanted) || text.contains("fuser: No such file"));
             if shown.contains(wanted) {
                 seen.keys(keys);
             }

@@ -24,6 +24,8 @@ pub(crate) struct Board {
     watched: BTreeMap<ProjectName, One>,
     /// It looks again and again, and keeps what it saw.
     again: bool,
+    /// Loops that run are not looked at anew either as long as nothing begins there, but for so long alone.
+    runs: Option<Duration>,
     /// It was looked what rests, for the look that follows.
     marked: bool,
     registry: Option<(Stamp, Loaded)>,
@@ -47,11 +49,15 @@ struct Kept {
     seen: Observation,
     row: LoopRow,
     marks: Marks,
+    /// When it was looked at, and until when that is kept.
+    at: Mono,
     until: Mono,
 }
 
 /// So long a project in which nothing goes on is not looked at anew, as long as nothing begins there.
 const REST: Duration = Duration::from_secs(45);
+/// The same of a loop that runs, for who looks all day: one look costs milliseconds.
+const RUNS: Duration = Duration::from_secs(20);
 /// A little of it each is looked at in every frame.
 const SPREAD: u64 = 16;
 
@@ -80,6 +86,12 @@ impl Board {
     /// One for who looks again and again.
     pub(crate) fn live() -> Self {
         Self { again: true, ..Self::default() }
+    }
+
+    /// The same for who looks all day at loops that run: what happens without a record, such as a commit within a
+    /// turn, is seen some seconds later.
+    pub(crate) fn lasting() -> Self {
+        Self { runs: Some(RUNS), ..Self::live() }
     }
 
     /// The registry, read again where it was written since.
@@ -161,10 +173,11 @@ impl Board {
         let homes = Homes::of(&ctl.env).ok();
         let mut jobs: Vec<Job<'_>> = seen.iter().map(|seen| self.job(seen)).collect();
         let mut open: Vec<&mut Job<'_>> = jobs.iter_mut().filter(|job| job.row.is_none()).collect();
+        let runs = self.runs;
         refresh::shared(&mut open, FEW, |job| {
             let spelling = spelling(ctl, &job.seen.project);
             let row = job.one.watched.row(&ctl.env, homes.as_ref(), listed(job.seen), spelling);
-            job.one.kept = job.one.marks.take().and_then(|marks| job.keep(&row, marks));
+            job.one.kept = job.one.marks.take().and_then(|marks| job.keep(&row, marks, runs));
             job.row = Some(row);
         });
         let mut rows = Vec::with_capacity(jobs.len());
@@ -186,20 +199,36 @@ impl Board {
             kept: None,
         });
         one.kept = one.kept.filter(|kept| kept.project == seen.project);
-        let row = one.kept.as_ref().map(|kept| kept.row.clone());
+        let row = one.kept.as_ref().map(Kept::now);
         Job { seen, one, row }
+    }
+}
+
+impl Kept {
+    /// Its row with the times in it as they are by now.
+    fn now(&self) -> LoopRow {
+        let passed = clock::mono().since(self.at).as_secs();
+        let mut row = self.row.clone();
+        let commit = row.last_commit.as_mut().map(|commit| &mut commit.age_s);
+        for age in [Some(&mut row.uptime_s), Some(&mut row.tick_age_s), commit].into_iter().flatten() {
+            *age = age.map(|age| age.saturating_add(passed));
+        }
+        row
     }
 }
 
 impl Job<'_> {
     /// What is kept of a project in which nothing goes on. `marks`: as they were before it was looked at.
-    fn keep(&self, row: &LoopRow, marks: Marks) -> Option<Kept> {
+    fn keep(&self, row: &LoopRow, marks: Marks, runs: Option<Duration>) -> Option<Kept> {
         let Seen { project, seen, change: _ } = self.seen;
+        let at = clock::mono();
+        let runs = runs.filter(|_| {
+            row.state == LoopState::Running && seen.operation.is_none() && seen.path == PathSeen::Same
+        });
         let idle = seen.probe == Probe::Dead && seen.operation.is_none() && seen.path == PathSeen::Same;
         let still = matches!(row.state, LoopState::Fresh | LoopState::Stopped | LoopState::Crashed);
-        if !idle || !still || project.runtime.is_some() {
-            return None;
-        }
+        let rests = idle && still && project.runtime.is_none();
+        let rest = runs.or(rests.then_some(REST))?;
         let spread =
             project.name.as_str().bytes().fold(0_u64, |sum, byte| sum * 31 % 8191 + u64::from(byte)) % SPREAD;
         Some(Kept {
@@ -207,7 +236,8 @@ impl Job<'_> {
             seen: seen.clone(),
             row: row.clone(),
             marks,
-            until: clock::mono().plus(REST + Duration::from_secs(spread)),
+            at,
+            until: at.plus(rest + Duration::from_secs(spread)),
         })
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn open(ctl: &Ctl, options: Options, only: Selection, pace: Pace) -> 
         ctl: ctl.clone(),
         config,
         only,
-        board: Board::live(),
+        board: Board::lasting(),
         shown: None,
         seen: BTreeMap::new(),
         rows: BTreeMap::new(),

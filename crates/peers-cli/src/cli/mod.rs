@@ -77,6 +77,7 @@ const OF_THE_CONTROLLER: &[&str] = &[
     "amend",
     "ack-block",
     "dashboard",
+    "tui",
     "peek",
     "review",
     "compare",

@@ -163,15 +163,12 @@ fn list(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
     let columns = fitting(inner.width, name);
     let taken: u16 = columns.iter().map(|column| column.width(name) + 1).sum();
     let why = inner.width.saturating_sub(taken);
-    let areas = |line: Rect| -> Vec<Rect> {
-        let width = |column: &Column| if *column == Column::Why { why } else { column.width(name) };
-        Layout::horizontal(columns.iter().map(|column| Constraint::Length(width(column))))
-            .spacing(1)
-            .split(line)
-            .to_vec()
-    };
     let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
-    for (column, area) in columns.iter().zip(areas(head)) {
+    // Worked out once: the solver takes longer than all else on this screen.
+    let width = |column: &Column| if *column == Column::Why { why } else { column.width(name) };
+    let constraints = columns.iter().map(|column| Constraint::Length(width(column)));
+    let areas = Layout::horizontal(constraints).spacing(1).split(head);
+    for (column, area) in columns.iter().zip(areas.iter().copied()) {
         frame_.render_widget(Paragraph::new(Span::styled(column.title(), theme.tone(Tone::Strong))), area);
         hits.heads.extend(column.sort().map(|sort| (area, sort)));
     }
@@ -179,7 +176,8 @@ fn list(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
     let height = usize::from(body.height);
     let first = first_shown(at.unwrap_or_default(), rows.len(), height);
     for (line, (n, row)) in body.rows().zip(rows.iter().enumerate().skip(first)) {
-        for (column, area) in columns.iter().zip(areas(line)) {
+        for (column, area) in columns.iter().zip(areas.iter()) {
+            let area = Rect { y: line.y, ..*area };
             let width = usize::from(area.width);
             frame_.render_widget(Paragraph::new(cell(model, *column, row, width)), area);
         }
