@@ -121,7 +121,7 @@ fn a_loop_is_started_and_stopped_by_keys_that_show_their_commands() {
     seen.shows("●1 run");
     seen.keys("S");
     seen.shows("after the turn that runs");
-    seen.keys("n");
+    seen.keys("K");
     seen.shows("exit code 0");
     seen.keys("\r");
     seen.hides("●1 run");
@@ -270,6 +270,32 @@ fn the_numbers_on_the_screen_are_those_of_json() {
     }
     seen.keys("q");
     assert!(seen.ends().success());
+}
+
+#[test]
+fn a_frozen_command_is_amended_by_a_key_and_a_word() {
+    let world = crate::plan::frozen();
+    world.ctl(&["add", "."]).exits(0);
+    let mut command = world.command(controller());
+    command.arg("tui");
+    let mut seen = Pty::start(&command, LARGE);
+    seen.shows("1 loop");
+    seen.keys("A");
+    seen.shows("amend the frozen acceptance command of repo");
+    seen.keys("true\tit moved\r");
+    seen.shows("$ peers-ctl amend repo --acceptance true --reason 'it moved'");
+    // A word that is another does nothing.
+    seen.keys("rope\r");
+    seen.shows("rope");
+    assert!(world.records("operator").iter().all(|record| !record.to_string().contains("it moved")));
+    seen.keys("\x7f\x7f\x7f\x7frepo\r");
+    seen.shows("exit code 0");
+    seen.shows("acceptance was `sh tests/greet.sh` and is `true`");
+    seen.keys("\r");
+    seen.hides("exit code 0");
+    seen.keys("q");
+    assert!(seen.ends().success());
+    world.peers(&["check", "acceptance"]).exits(0);
 }
 
 /// `peers run --tui ARGS` on a terminal.

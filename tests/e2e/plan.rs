@@ -14,7 +14,8 @@ fn planned() -> World {
     world
 }
 
-fn frozen() -> World {
+/// The plan, frozen; its repository is `repo`.
+pub(crate) fn frozen() -> World {
     let world = planned();
     world.peers(&["init", "--modes", "implement", "--plan", "../plan.md"]).exits(0);
     world

@@ -91,7 +91,7 @@ const ALL: [Trouble; 20] = [
     trouble(("unjudged", "unjudged"), "unjudged:real", "f", &[DONE, ("fleet", "r"), YES, DONE]),
     trouble(("missing", "unknown"), "its directory is missing", "f", &[("exit code", "\r")]),
     trouble(("damaged", "journal-damaged"), "the journal is damaged", "f", &[("exit code", "\r")]),
-    trouble(("held", "foreign-lock"), "another process holds", "f", &[BACK]),
+    trouble(("held", "foreign-lock"), "another process holds", "f", &[YES, BACK]),
     trouble(("idle", "stuck"), "stuck:idle", "f", &[DONE, ("fleet", "r"), YES, DONE]),
     trouble(("landing", "complete"), "complete", "f", &RESUME),
 ];

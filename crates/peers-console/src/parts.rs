@@ -33,6 +33,8 @@ const NET: &str = "net";
 const REPORTED: (usize, usize) = (64 * 1024, 20);
 /// Lines of an agent that are kept.
 const LINES: usize = 5_000;
+/// Most pieces of its stream that are read in one look.
+const PIECES: usize = 8;
 /// Cells of one of them.
 const WIDE: usize = 300;
 /// Most of a patch that is shown, bytes.
@@ -158,7 +160,9 @@ impl Parts {
         if turn.shrank(&mut there)? {
             lines.clear();
         }
-        while let Some(events) = turn.poll(&mut there)? {
+        // One that writes without end keeps nobody from the next look.
+        for _ in 0..PIECES {
+            let Some(events) = turn.poll(&mut there)? else { break };
             for (kind, text, _) in events.iter().filter_map(peek::words) {
                 lines.extend(
                     text.lines().map(|line| LiveLine { kind, cell: Cell::cut(Tone::Plain, line, WIDE) }),
@@ -506,9 +510,18 @@ impl Acts for Typist {
 
     fn show(&self, argv: &[String], dir: Option<&str>) -> Result<(), String> {
         let mut command = self.command(argv);
-        if let Some(dir) = dir {
-            command.current_dir(dir);
+        match dir {
+            Some(dir) => {
+                command.current_dir(dir);
+            }
+            // A login reads settings where it is started, and where this was started may be a work tree.
+            None if argv.first().is_some_and(|program| program == "/bin/sh") => {
+                command.current_dir(self.env.text("HOME").unwrap_or("/"));
+            }
+            None => {}
         }
+        // A pager shows what agents wrote: no raw bytes, no filter, no command of it.
+        command.env_remove("LESS").env_remove("LESSOPEN").env("LESSSECURE", "1");
         let named = argv.first().map_or("the shell", String::as_str);
         // The terminal is an ordinary one by now: a signal that comes within this moment does no harm.
         let mut child = signal::with_none_blocked(|| command.spawn())

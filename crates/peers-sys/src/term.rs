@@ -218,7 +218,8 @@ fn control_string(chars: &mut Peekable<Chars<'_>>) {
                 *chars = ahead;
                 return;
             }
-            None | Some('\n' | '\u{1b}') => return,
+            // Nor does a terminal take another beginning for a part of it; many of them are looked at once each.
+            None | Some('\n' | '\u{1b}' | '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}') => return,
             Some(_) => {}
         }
     }

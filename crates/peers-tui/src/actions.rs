@@ -21,7 +21,6 @@ const READS: &[&str] = &[
     "status",
     "report",
     "doctor",
-    "doctor --live",
     "replay",
     "logs",
     "peek",
@@ -34,6 +33,10 @@ const READS: &[&str] = &[
 ];
 /// Verbs after which something else counts as proof, or work is gone from where it was.
 const GRAVE: &[&str] = &["amend", "ack-block", "goals accept", "goals restore", "remove", "undo", "ack"];
+/// Shows a file.
+const PAGER: &str = "less";
+/// A line for it is the argument behind `-c`.
+const SHELL: &str = "/bin/sh";
 /// Verbs that want a terminal.
 const ON_TERMINAL: &[&str] = &["goals edit", "goals edit --config", "goals accept", "init"];
 
@@ -48,9 +51,32 @@ pub(crate) fn rung(verb: &str) -> Rung {
     }
 }
 
+/// Whether it shows what it is about, and asks, before it does anything.
+pub(crate) fn asks_itself(verb: &str, argv: &[String]) -> bool {
+    ON_TERMINAL.contains(&verb) || argv.first().is_some_and(|program| program == PAGER)
+}
+
+/// The verb of a command line of ours.
+pub(crate) fn verb_of(argv: &[String]) -> String {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["peers", "-C", _, "goals", verb, ..] => format!("goals {verb}"),
+        ["peers", "-C", _, verb, ..]
+        | ["peers-ctl", "--config-dir", _, verb, ..]
+        | ["peers-ctl", verb, ..] => (*verb).to_owned(),
+        _ => String::new(),
+    }
+}
+
 /// Whether it needs a terminal of its own: an editor, a pager, a login.
 pub(crate) fn on_terminal(typed: &Typed) -> bool {
     typed.verb.is_empty() || ON_TERMINAL.contains(&typed.verb)
+}
+
+/// Whether it is a line for a shell, such as a login. It names every path: what an agent left in a work tree has no say
+/// in it.
+pub(crate) fn is_line(argv: &[String]) -> bool {
+    argv.first().is_some_and(|program| program == SHELL)
 }
 
 /// The key that does what is suggested for a loop: the one of its own where there is one, else that of any suggestion.

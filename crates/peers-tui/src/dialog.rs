@@ -4,7 +4,7 @@ use peers_model::TickNo;
 use peers_view::{Page, Tone};
 use tui_input::Input;
 
-use crate::actions::shown;
+use crate::actions::{Rung, rung, shown, verb_of};
 use crate::host::{Done, TickText};
 use crate::model::Options;
 use crate::palette::Palette;
@@ -78,6 +78,8 @@ impl Does {
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) title: String,
+    /// The loop; typed where a way asks for a word.
+    pub(crate) about: String,
     pub(crate) ways: Vec<(char, String, Does)>,
     pub(crate) at: usize,
 }
@@ -214,16 +216,27 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn of(argv: &[String], done: &Done) -> Self {
+    /// Folded to so many cells.
+    pub(crate) fn of(argv: &[String], done: &Done, width: usize) -> Self {
         let mut page = Page::default();
         match done.code {
+            // What it found is no failure.
+            Some(code) if code != 0 && rung(&verb_of(argv)) == Rung::Read => {
+                page.tell(Tone::Care, format!("exit code {code}"));
+            }
             Some(0) => page.tell(Tone::Good, "✓ done, exit code 0"),
             Some(code) => page.tell(Tone::Bad, format!("✗ exit code {code}")),
             None => page.tell(Tone::Bad, "✗ it did not come to its end"),
         }
         page.blank();
         for line in done.output.lines() {
-            page.tell(Tone::Plain, line);
+            let chars: Vec<char> = line.chars().collect();
+            for piece in chars.chunks(width.max(20)) {
+                page.tell(Tone::Plain, piece.iter().collect::<String>());
+            }
+            if chars.is_empty() {
+                page.blank();
+            }
         }
         Self { title: shown(argv), page, scroll: 0 }
     }

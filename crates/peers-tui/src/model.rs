@@ -210,7 +210,14 @@ impl Model {
     /// The loops that an act is about: the marked ones on the Fleet screen, or else the one that is meant.
     pub(crate) fn subjects(&self) -> Vec<&LoopRow> {
         if self.screen == Screen::Fleet && !self.marked.is_empty() {
-            return self.marked.iter().filter_map(|name| self.row(name)).collect();
+            let shown: std::collections::BTreeSet<&str> =
+                self.rows().into_iter().map(|row| row.name.as_str()).collect();
+            let marked = self.marked.iter().filter(|name| shown.contains(name.as_str()));
+            let marked: Vec<&LoopRow> = marked.filter_map(|name| self.row(name)).collect();
+            // What a filter hides is out of mind.
+            if !marked.is_empty() {
+                return marked;
+            }
         }
         self.meant().into_iter().collect()
     }

@@ -55,7 +55,11 @@ impl Model {
                 Vec::new()
             }
             Msg::Done(argv, done) => {
-                self.dialog = Some(Dialog::Output(Output::of(&argv, &done)));
+                self.dialog = Some(Dialog::Output(Output::of(
+                    &argv,
+                    &done,
+                    usize::from(self.hits.width.saturating_sub(6)),
+                )));
                 vec![Cmd::Refresh]
             }
             Msg::Back(why) => {

@@ -24,6 +24,8 @@ const LEAST: (u16, u16) = (40, 10);
 /// What was drawn, and where: for the mouse, and for how far a page is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hits {
+    /// Cells of a line.
+    pub(crate) width: u16,
     /// Lines of the body, and of the text in front of it.
     pub(crate) body: u16,
     pub(crate) front: u16,
@@ -49,7 +51,7 @@ pub(crate) fn draw(model: &Model, frame: &mut Frame<'_>) -> Hits {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)]).areas(area);
     header(model, frame, head);
-    hits.body = body.height;
+    (hits.width, hits.body) = (area.width, body.height);
     match model.screen {
         Screen::Fleet => fleet::draw(model, frame, body, &mut hits),
         Screen::Loop => one::draw(model, frame, body, &mut hits),

@@ -2,7 +2,7 @@
 
 use peers_view::LoopRow;
 
-use crate::actions::{self, Rung, is_at_work, on_terminal, rung};
+use crate::actions::{self, Rung, asks_itself, is_at_work, is_line, on_terminal, rung};
 use crate::dialog::{Choice, Confirm, Dialog, Does, Form, FormKind};
 use crate::keys::Action;
 use crate::message::Cmd;
@@ -15,7 +15,13 @@ impl Model {
             self.dialog = Some(Dialog::Form(new_project()));
             return Vec::new();
         }
-        let rows: Vec<LoopRow> = self.subjects().into_iter().cloned().collect();
+        // What is about one loop is about the one that is chosen, whatever is marked.
+        let of_one = matches!(
+            action,
+            Action::Yank | Action::Shell | Action::Fix | Action::Trust | Action::AckBlock | Action::Amend
+        );
+        let rows = if of_one { self.meant().into_iter().collect() } else { self.subjects() };
+        let rows: Vec<LoopRow> = rows.into_iter().cloned().collect();
         let Some(first) = rows.first() else {
             self.note = Some("no loop is chosen".to_owned());
             return Vec::new();
@@ -105,9 +111,10 @@ impl Model {
         let ways = vec![
             ('t', "after the turn that runs, and its gates".to_owned(), way(Some("--after-tick"))),
             ('g', "gracefully: end the turn, keep its work".to_owned(), way(None)),
-            ('n', "now: kill the turn; its work is kept".to_owned(), way(Some("--now"))),
+            ('K', "now: kill the turn; its work is kept".to_owned(), way(Some("--now"))),
         ];
-        self.dialog = Some(Dialog::Choice(Choice { title: format!("stop {about}"), ways, at: 0 }));
+        let title = format!("stop {about}");
+        self.dialog = Some(Dialog::Choice(Choice { title, about: about.to_owned(), ways, at: 0 }));
     }
 
     fn resume(&mut self, about: &str, rows: &[&LoopRow]) {
@@ -143,6 +150,7 @@ impl Model {
         ];
         self.dialog = Some(Dialog::Choice(Choice {
             title: format!("goals and configuration of {}", row.name),
+            about: row.name.clone(),
             ways,
             at: 0,
         }));
@@ -153,7 +161,7 @@ impl Model {
         let top = &row.attention.top;
         let does = |typed: &peers_view::Typed| {
             if on_terminal(typed) {
-                Does::Show(typed.argv.clone(), Some(dir(row)))
+                Does::Show(typed.argv.clone(), Some(dir(row)).filter(|_| !is_line(&typed.argv)))
             } else {
                 Does::Run(vec![typed.argv.clone()])
             }
@@ -176,7 +184,7 @@ impl Model {
                     .map(|(key, typed)| (key, typed.line.clone(), does(typed)))
                     .collect();
                 let title = format!("{}: {}", row.name, top.why);
-                self.dialog = Some(Dialog::Choice(Choice { title, ways, at: 0 }));
+                self.dialog = Some(Dialog::Choice(Choice { title, about: row.name.clone(), ways, at: 0 }));
                 Vec::new()
             }
         }
@@ -185,8 +193,8 @@ impl Model {
     /// Does it at once, or asks before, as much as its verb asks for.
     pub(super) fn climb(&mut self, title: String, verb: &str, does: Does, name: &str) -> Vec<Cmd> {
         match (rung(verb), &does) {
-            // What runs on a terminal is seen before it does anything.
-            (Rung::Read, _) | (_, Does::Show(..)) => self.go_ahead(does),
+            (Rung::Read, _) => self.go_ahead(does),
+            (_, Does::Show(argv, _)) if asks_itself(verb, argv) => self.go_ahead(does),
             (Rung::Key, _) => {
                 self.ask(title, Vec::new(), does, None);
                 Vec::new()
@@ -207,18 +215,6 @@ impl Model {
                 vec![Cmd::Run(all)]
             }
             Does::Show(argv, dir) => vec![Cmd::Show(argv, dir)],
-        }
-    }
-
-    /// The verb of a command line of ours, for how much is asked before it.
-    pub(super) fn verb_of(argv: &[String]) -> String {
-        let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            ["peers", "-C", _, "goals", verb, ..] => format!("goals {verb}"),
-            ["peers", "-C", _, verb, ..]
-            | ["peers-ctl", "--config-dir", _, verb, ..]
-            | ["peers-ctl", verb, ..] => (*verb).to_owned(),
-            _ => String::new(),
         }
     }
 }

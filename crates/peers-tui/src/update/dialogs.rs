@@ -52,6 +52,7 @@ impl Model {
                 let taken = match key.code {
                     KeyCode::Enter => Some(choice.at),
                     KeyCode::Char(c) if by_letter(c).is_some() => by_letter(c),
+                    KeyCode::Char('n' | 'N') => return Vec::new(),
                     KeyCode::Down | KeyCode::Tab | KeyCode::Char('j') => {
                         choice.at = moved(choice.at, 1, last);
                         None
@@ -67,7 +68,7 @@ impl Model {
                     self.dialog = Some(Dialog::Choice(choice));
                     return Vec::new();
                 };
-                return self.chosen_way(choice.title, does);
+                return self.chosen_way((choice.title, choice.about), does);
             }
             Dialog::Form(form) => return self.form_key(form, key),
             Dialog::Running(all) => self.dialog = Some(Dialog::Running(all)),
@@ -156,18 +157,17 @@ impl Model {
     }
 
     /// One of several ways was taken; that it was taken is the one key that most of them ask for.
-    fn chosen_way(&mut self, title: String, does: Does) -> Vec<Cmd> {
+    fn chosen_way(&mut self, (title, about): (String, String), does: Does) -> Vec<Cmd> {
         let grave = match &does {
-            Does::Run(all) => {
-                all.first().is_some_and(|argv| crate::actions::rung(&Self::verb_of(argv)) == Rung::Word)
-            }
+            Does::Run(all) => all
+                .first()
+                .is_some_and(|argv| crate::actions::rung(&crate::actions::verb_of(argv)) == Rung::Word),
             Does::Show(..) => false,
         };
         if !grave {
             return self.go_ahead(does);
         }
-        let word = self.meant().map(|row| row.name.clone());
-        self.ask(title, Vec::new(), does, word);
+        self.ask(title, Vec::new(), does, Some(about));
         Vec::new()
     }
 

@@ -30,7 +30,7 @@ pub(super) fn draw(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut
         Some(Dialog::Help { scroll }) => {
             let lines = help(model.spot(), theme);
             let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-            let inner = window(frame_, area, ("keys here; Enter closes", (76, height)), theme);
+            let inner = window(frame_, area, ("keys here; Enter closes", (80, height)), theme);
             frame_.render_widget(Paragraph::new(lines.into_iter().skip(*scroll).collect::<Vec<_>>()), inner);
             hits.front = inner.height;
         }

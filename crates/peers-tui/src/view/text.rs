@@ -114,6 +114,9 @@ pub(super) fn events(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &m
     event_lines(model, frame_, inner, model.scroll);
 }
 
+/// Below so many cells an event is told without its kind.
+const NARROW: u16 = 80;
+
 /// The newest events that fit, leaving out so many of the newest.
 pub(super) fn event_lines(model: &Model, frame: &mut Frame<'_>, area: Rect, skip: usize) {
     let theme = model.options.theme;
@@ -133,7 +136,9 @@ pub(super) fn event_lines(model: &Model, frame: &mut Frame<'_>, area: Rect, skip
                     theme.accent(),
                 ),
             ];
-            spans.extend(theme::line(&event.cells, theme).spans);
+            // Where there is little room what kind it is goes; the text says it too.
+            let skip = usize::from(area.width < NARROW && event.cells.len() > 1);
+            spans.extend(theme::line(event.cells.get(skip..).unwrap_or_default(), theme).spans);
             Line::from(spans)
         })
         .collect();

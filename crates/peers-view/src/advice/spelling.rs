@@ -74,7 +74,9 @@ impl Spelling {
 
     /// What [`Self::typed`] tells, command by command, as it is run.
     pub(super) fn commands(&self, steps: &[Step]) -> Vec<Typed> {
-        let typed = to_type(steps).map(|command| {
+        // What begins with a slash is typed within the program before it.
+        let inside = |command: &&Command| matches!(command, Command::Line(line) if line.starts_with('/'));
+        let typed = to_type(steps).filter(|command| !inside(command)).map(|command| {
             let verb = match (command, self) {
                 (Command::Loop { ctl: Some(form), .. }, Self::Ctl { .. })
                 | (

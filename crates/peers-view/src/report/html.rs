@@ -255,10 +255,10 @@ fn gates(html: &mut Html, core: &Core, history: Option<&History>) {
         html.tag("th", "", gate.id.as_str());
         for tick in &history.gate_ticks {
             let (class, sign, word) = match tick.gates.get(&gate.id) {
-                Some(GateMark::Pass) => ("pass", "\u{b7}", "pass"),
+                Some(GateMark::Pass) => ("pass", "\u{25a0}", "pass"),
                 Some(GateMark::Fail) => ("fail", "\u{d7}", "fail"),
                 Some(GateMark::Error) => ("error", "?", "could not judge"),
-                None => ("none", "", "not yet"),
+                None => ("none", "\u{b7}", "not yet"),
             };
             let _ = write!(html.0, "<td class=\"{class}\" title=\"tick {}: {word}\">{sign}</td>", tick.tick);
         }
@@ -267,8 +267,10 @@ fn gates(html: &mut Html, core: &Core, history: Option<&History>) {
     html.raw("</table></div>\n");
     let ends = (history.gate_ticks.front(), history.gate_ticks.back());
     if let (Some(first), Some(last)) = ends {
-        let text =
-            format!("ticks {} to {}; \u{b7} pass, \u{d7} fail, ? could not judge", first.tick, last.tick);
+        let text = format!(
+            "ticks {} to {}; \u{25a0} pass, \u{d7} fail, ? could not judge, \u{b7} not yet",
+            first.tick, last.tick
+        );
         html.tag("p", "faint", &text);
     }
 }
