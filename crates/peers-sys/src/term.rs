@@ -287,6 +287,12 @@ mod tests {
     }
 
     #[test]
+    fn a_string_that_begins_within_another_is_looked_at_by_itself() {
+        assert_eq!(block("a\u{9d}b\u{90}c\u{9c}d"), "abd");
+        assert_eq!(block(&format!("{}x", "\u{9d}".repeat(1 << 20))), "x");
+    }
+
+    #[test]
     fn an_unterminated_string_cannot_hide_the_rest() {
         assert_eq!(block("a\u{1b}]0;b\nc"), "a0;b\nc");
         assert!(block(&format!("\u{1b}]{}end", "x".repeat(5000))).ends_with("end"));

@@ -72,7 +72,9 @@ fn what_agents_may_do_changes_only_by_a_word_that_is_typed() {
 
 #[test]
 fn a_no_runs_nothing() {
-    for keys in ["r<Esc>", "rn", "S<Esc>", "s<Esc>", "s<Enter>n", "X<Esc>", "N<Esc>", "+<Esc>", "t<Esc>"] {
+    for keys in
+        ["r<Esc>", "rn", "S<Esc>", "Sn", "s<Esc>", "s<Enter>n", "X<Esc>", "N<Esc>", "+<Esc>", "t<Esc>"]
+    {
         let mut model = fleet();
         choose(&mut model, "parser");
         assert_eq!(ran(&press(&mut model, keys)), [""; 0], "{keys}");
@@ -110,6 +112,74 @@ fn marked_loops_are_acted_on_together() {
         cmds.iter().any(|cmd| matches!(cmd, Cmd::Ask(Ask::Compare(names)) if names.len() == 2)),
         "{cmds:?}"
     );
+}
+
+#[test]
+fn marks_out_of_sight_are_not_acted_on_and_what_is_about_one_loop_is_about_the_chosen_one() {
+    let mut model = fleet();
+    choose(&mut model, "parser");
+    press(&mut model, " /mailer<Enter>");
+    assert_eq!((model.marked.len(), model.chosen.as_deref()), (1, Some("mailer")));
+    assert_eq!(ran(&press(&mut model, "SK")), ["peers-ctl stop mailer --now"]);
+    let mut model = fleet();
+    press(&mut model, "*");
+    choose(&mut model, "billing");
+    assert_eq!(ran(&press(&mut model, "td")), ["peers -C /srv/billing goals diff"]);
+}
+
+#[test]
+fn the_word_of_a_choice_is_of_the_loop_that_it_is_about() {
+    let mut model = fleet();
+    choose(&mut model, "docs");
+    press(&mut model, "t");
+    // It left the list meanwhile, and another one is chosen.
+    choose(&mut model, "parser");
+    press(&mut model, "r");
+    assert_eq!(ran(&press(&mut model, "parser<Enter>")), [""; 0]);
+    press(&mut model, "<Back><Back><Back><Back><Back><Back>");
+    assert_eq!(ran(&press(&mut model, "docs<Enter>")), ["peers -C /srv/docs goals restore"]);
+}
+
+#[test]
+fn what_is_suggested_runs_at_once_only_where_it_shows_something_or_asks_itself() {
+    for (verb, argv, asks, dir) in [
+        ("", &["/bin/sh", "-c", "codex login"][..], true, None),
+        ("", &["fuser", "-v", "x"], true, Some("/srv/parser")),
+        ("", &["less", "x.log"], false, Some("/srv/parser")),
+        ("goals edit", &["peers", "goals", "edit"], false, Some("/srv/parser")),
+        ("doctor --live", &["peers-ctl", "doctor", "parser", "--live"], true, None),
+        ("doctor", &["peers-ctl", "doctor", "parser"], false, None),
+    ] {
+        let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+        let mut all = rows();
+        let row = all.iter_mut().find(|row| row.name == "parser").unwrap();
+        row.attention.top.commands =
+            vec![peers_view::Typed { line: argv.join(" "), argv: argv.clone(), verb }];
+        let mut model = model(ThemeName::Dark, all);
+        choose(&mut model, "parser");
+        let mut cmds = press(&mut model, "f");
+        assert_eq!(ran(&cmds).is_empty(), asks, "{argv:?}");
+        if asks {
+            assert!(matches!(model.dialog, Some(Dialog::Confirm(_))));
+            cmds = press(&mut model, "y");
+        }
+        assert_eq!(ran(&cmds), [argv.join(" ")]);
+        let at = cmds.iter().find_map(|cmd| if let Cmd::Show(_, dir) = cmd { dir.as_deref() } else { None });
+        assert_eq!(at, dir, "{argv:?}");
+    }
+}
+
+#[test]
+fn what_a_command_printed_is_folded_and_what_it_found_is_no_failure() {
+    let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let done = |code| crate::host::Done { code: Some(code), output: "x".repeat(250) };
+    let text = |words: &[&str], code| {
+        crate::dialog::Output::of(&argv(words), &done(code), 100).page.text(peers_view::Colour::Plain)
+    };
+    let found = text(&["peers", "-C", "/srv/docs", "goals", "diff"], 1);
+    assert!(found.contains("exit code 1") && !found.contains('\u{2717}'), "{found}");
+    assert!(found.lines().all(|line| line.len() <= 100) && found.matches('x').count() == 251, "{found}");
+    assert!(text(&["peers-ctl", "stop", "docs"], 3).contains('\u{2717}'));
 }
 
 #[test]
