@@ -255,7 +255,7 @@ fn gates(html: &mut Html, core: &Core, history: Option<&History>) {
         html.tag("th", "", gate.id.as_str());
         for tick in &history.gate_ticks {
             let (class, sign, word) = match tick.gates.get(&gate.id) {
-                Some(GateMark::Pass) => ("pass", "\u{25a0}", "pass"),
+                Some(GateMark::Pass) => ("pass", "\u{2713}", "pass"),
                 Some(GateMark::Fail) => ("fail", "\u{d7}", "fail"),
                 Some(GateMark::Error) => ("error", "?", "could not judge"),
                 None => ("none", "\u{b7}", "not yet"),
@@ -268,7 +268,7 @@ fn gates(html: &mut Html, core: &Core, history: Option<&History>) {
     let ends = (history.gate_ticks.front(), history.gate_ticks.back());
     if let (Some(first), Some(last)) = ends {
         let text = format!(
-            "ticks {} to {}; \u{25a0} pass, \u{d7} fail, ? could not judge, \u{b7} not yet",
+            "ticks {} to {}; \u{2713} pass, \u{d7} fail, ? could not judge, \u{b7} not yet",
             first.tick, last.tick
         );
         html.tag("p", "faint", &text);
