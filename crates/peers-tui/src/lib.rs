@@ -1,6 +1,6 @@
 //! The cockpit: a live terminal over many loops, or over one.
 //!
-//! Model, message, update, view. [`Model`] holds what was read, never a file; [`Model::update`] takes one message at a
+//! Model, message, update, view. [`Model`] holds what was read, never a file; `Model::update` takes one message at a
 //! time and gives commands back; drawing reads the model alone. What is read comes from a [`Host`], on a thread of its
 //! own; what is done is a command of `peers` or `peers-ctl` that somebody could type, run by [`Acts`]. This crate knows
 //! no store, no git and no registry, and words of its own only where a key does something: what a loop is, needs and
