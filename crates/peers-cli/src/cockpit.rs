@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_console::parts::{Parts, Typist, broken, event, has_terminal, theme};
+use peers_console::parts::{Parts, broken, event, has_terminal, theme};
 use peers_console::rows::Watched;
+use peers_console::typist::Typist;
 use peers_model::exit;
 use peers_place::Place;
 use peers_sys::identity::{Pid, ProcIdentity};

@@ -19,3 +19,4 @@ pub mod peek;
 pub mod rows;
 pub mod run_args;
 pub mod screen;
+pub mod typist;

@@ -1,9 +1,8 @@
 //! What the cockpit shows of one loop, and how it has commands run: shared by whoever has one loop and by whoever has
 //! many.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{IsTerminal as _, Read as _};
-use std::process::{Command, Stdio};
+use std::collections::VecDeque;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use peers_git::{ChangeKind, Facts};
@@ -11,11 +10,10 @@ use peers_model::{Mono, TickNo, exit, limits};
 use peers_place::Place;
 use peers_store::layout::peers;
 use peers_store::{Area, Disk as _, FsDisk, artifacts};
+use peers_sys::clock;
 use peers_sys::env::Env;
-use peers_sys::{clock, signal, term};
 use peers_tui::{
-    Acts, Content, Diff, DiffFile, Done, Event, Failure, Live, LiveLine, LogKind, Part, Theme, ThemeName,
-    TickText,
+    Content, Diff, DiffFile, Event, Failure, Live, LiveLine, LogKind, Part, Theme, ThemeName, TickText,
 };
 use peers_view::{
     Asked, Cell, FeedItem, HandoffsAsked, History, Listed, LoopRow, LoopView, Page, Report, TickRow, Tone,
@@ -41,8 +39,6 @@ const WIDE: usize = 300;
 const PATCH: usize = 512 * 1024;
 /// Most of what an agent printed, or of a log, that is shown, bytes.
 const TAIL: u64 = 256 * limits::KIB;
-/// What a command printed is kept so far, bytes.
-const OUTPUT: u64 = 64 * limits::KIB;
 /// Handoffs that are shown.
 const HANDOFFS: usize = 10;
 /// What does not change is read again after this, for the times in it.
@@ -65,6 +61,28 @@ type Stamp =
 struct Following {
     turn: Turn,
     lines: VecDeque<LiveLine>,
+}
+
+impl Following {
+    /// Reads what came since. One that writes without end keeps nobody from the next look.
+    fn look(&mut self, disk: &mut FsDisk) -> Result<bool, CommandError> {
+        if self.turn.shrank(disk)? {
+            self.lines.clear();
+        }
+        let mut news = false;
+        for _ in 0..PIECES {
+            let Some(events) = self.turn.poll(disk)? else { break };
+            for (kind, text, _) in events.iter().filter_map(peek::words) {
+                self.lines.extend(
+                    text.lines().map(|line| LiveLine { kind, cell: Cell::cut(Tone::Plain, line, WIDE) }),
+                );
+                news = true;
+            }
+            let excess = self.lines.len().saturating_sub(LINES);
+            self.lines.drain(..excess);
+        }
+        Ok(news)
+    }
 }
 
 impl Parts {
@@ -152,26 +170,12 @@ impl Parts {
         let same = |(asked, known): &(Option<TickNo>, Following)| {
             *asked == tick && known.turn.tick == turn.tick && known.turn.open == turn.open
         };
-        let (mut news, kept) = match self.live.take().filter(same) {
+        let (mut news, mut kept) = match self.live.take().filter(same) {
             Some((_, known)) => (false, known),
             None => (true, Following { turn, lines: VecDeque::new() }),
         };
-        let Following { mut turn, mut lines } = kept;
-        if turn.shrank(&mut there)? {
-            lines.clear();
-        }
-        // One that writes without end keeps nobody from the next look.
-        for _ in 0..PIECES {
-            let Some(events) = turn.poll(&mut there)? else { break };
-            for (kind, text, _) in events.iter().filter_map(peek::words) {
-                lines.extend(
-                    text.lines().map(|line| LiveLine { kind, cell: Cell::cut(Tone::Plain, line, WIDE) }),
-                );
-                news = true;
-            }
-            let excess = lines.len().saturating_sub(LINES);
-            lines.drain(..excess);
-        }
+        news |= kept.look(&mut there)?;
+        let Following { turn, lines } = kept;
         let runs = cx::lock(place) != peers_view::Lock::Free;
         let content = news.then(|| {
             let head = format!("tick {} of {}: its words, not facts", turn.tick, turn.peer);
@@ -444,101 +448,39 @@ pub fn broken(failure: Failure, instead: &'static str) -> CommandError {
     }
 }
 
-/// Runs commands for the cockpit as somebody would type them.
-#[derive(Debug)]
-pub struct Typist {
-    env: Env,
-    /// Where programs of ours are, by their names.
-    ours: BTreeMap<&'static str, std::path::PathBuf>,
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
 
-impl Typist {
-    /// `ours` says where `peers` and `peers-ctl` are; others are found as a shell finds them.
-    #[must_use]
-    pub fn new(env: &Env, ours: impl IntoIterator<Item = (&'static str, std::path::PathBuf)>) -> Self {
-        Self { env: env.clone(), ours: ours.into_iter().collect() }
-    }
+    use peers_model::PeerName;
+    use peers_sys::dir::SafeDir;
 
-    fn command(&self, argv: &[String]) -> Command {
-        // Nothing said is the operator's shell.
-        let shell = [self.env.text("SHELL").unwrap_or("/bin/sh").to_owned()];
-        let words = if argv.is_empty() { &shell } else { argv };
-        let (program, rest) =
-            words.split_first().map_or(("", [].as_slice()), |(first, rest)| (first.as_str(), rest));
-        let known = self.ours.get(program).map(std::path::PathBuf::as_path);
-        let mut command = Command::new(known.unwrap_or(std::path::Path::new(program)));
-        command.args(rest);
-        command
-    }
-}
+    use super::*;
 
-impl Acts for Typist {
-    fn run(&self, argv: &[String]) -> Done {
-        let failed = |why: String| Done { code: None, output: why };
-        let mut command = self.command(argv);
-        // Both streams into one pipe, in the order in which they are written.
-        let (mut from, to) = match std::io::pipe() {
-            Ok(pipe) => pipe,
-            Err(error) => return failed(error.to_string()),
-        };
-        let spawned = to.try_clone().and_then(|both| {
-            command
-                .stdin(Stdio::null())
-                .stdout(both)
-                .stderr(to)
-                .env("NO_COLOR", "1")
-                .env("PAGER", "cat")
-                .spawn()
-        });
-        drop(command);
-        let mut child = match spawned {
-            Ok(child) => child,
-            Err(error) => return failed(error.to_string()),
-        };
-        let mut kept = Vec::new();
-        // What is beyond the cap is read and dropped, so that nobody waits for a reader.
-        let read = from.by_ref().take(OUTPUT).read_to_end(&mut kept);
-        let _rest = std::io::copy(&mut from, &mut std::io::sink());
-        let code = child.wait().ok().and_then(|status| status.code());
-        let mut output = term::block_bytes(&kept);
-        if let Err(error) = read {
-            output.push('\n');
-            output.push_str(&error.to_string());
+    #[test]
+    fn a_stream_without_end_is_left_after_so_many_pieces_and_taken_up_where_it_was() {
+        let tmp = tempfile::tempdir().unwrap();
+        let logs = tmp.path().join(peers::LOG_PEERS);
+        std::fs::create_dir_all(&logs).unwrap();
+        let peer = PeerName::new("ann").unwrap();
+        let name = artifacts::tick_file(TickNo(1), peer.as_str(), ".stream.jsonl");
+        let mut file = std::fs::File::create(logs.join(name)).unwrap();
+        let open = || SafeDir::open_root(tmp.path()).unwrap();
+        let mut disk = FsDisk::new(open(), Some(open()));
+        let mut kept = Following { turn: Turn::of(TickNo(1), peer, ""), lines: VecDeque::new() };
+        file.write_all(b"first\n").unwrap();
+        assert!(kept.look(&mut disk).unwrap());
+        // A piece is 1 MiB.
+        let mib = [b'x'; 1024].repeat(1024);
+        for _ in 0..PIECES {
+            file.write_all(&mib).unwrap();
         }
-        Done { code, output }
-    }
-
-    fn show(&self, argv: &[String], dir: Option<&str>) -> Result<(), String> {
-        let mut command = self.command(argv);
-        match dir {
-            Some(dir) => {
-                command.current_dir(dir);
-            }
-            // A login reads settings where it is started, and where this was started may be a work tree.
-            None if argv.first().is_some_and(|program| program == "/bin/sh") => {
-                command.current_dir(self.env.text("HOME").unwrap_or("/"));
-            }
-            None => {}
-        }
-        // A pager shows what agents wrote: no raw bytes, no filter, no command of it.
-        command.env_remove("LESS").env_remove("LESSOPEN").env("LESSSECURE", "1");
-        let named = argv.first().map_or("the shell", String::as_str);
-        // The terminal is an ordinary one by now: a signal that comes within this moment does no harm.
-        let mut child = signal::with_none_blocked(|| command.spawn())
-            .and_then(|spawned| spawned)
-            .map_err(|error| format!("{named}: {error}"))?;
-        let status = child.wait().map_err(|error| format!("{named}: {error}"))?;
-        if !argv.is_empty() {
-            // What it printed is gone with the next picture.
-            let code = status.code().map(|code| format!(" (exit code {code})")).unwrap_or_default();
-            crate::screen::aloud(&format!("\nEnter goes back to peers{code} "));
-            let mut line = String::new();
-            let _whatever = std::io::stdin().read_line(&mut line);
-        }
-        Ok(())
-    }
-
-    fn suspend(&self) {
-        signal::stop_self();
+        file.write_all(b"\nlast\n").unwrap();
+        let last = |kept: &Following| kept.lines.back().map(|line| line.cell.text().to_owned());
+        kept.look(&mut disk).unwrap();
+        assert_ne!(last(&kept).as_deref(), Some("last"));
+        kept.look(&mut disk).unwrap();
+        assert_eq!(last(&kept).as_deref(), Some("last"));
+        assert!(!kept.look(&mut disk).unwrap());
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use peers_console::cx::Cx;
 use peers_console::error::CommandError;
-use peers_console::parts::{Parts, Typist, broken, event};
+use peers_console::parts::{Parts, broken, event};
+use peers_console::typist::Typist;
 use peers_fleet::refresh::Seen;
 use peers_fleet::select::Selection;
 use peers_fleet::{ConfigDir, Project, ProjectName};

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+/// Options of git for a line that an operator runs with one key: what lies in the repository has no say in it.
+pub const NO_HOOKS: &str = "-c core.hooksPath=/dev/null";
+
 /// A command line without the name of its program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {

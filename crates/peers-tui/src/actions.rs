@@ -35,8 +35,6 @@ const READS: &[&str] = &[
 const GRAVE: &[&str] = &["amend", "ack-block", "goals accept", "goals restore", "remove", "undo", "ack"];
 /// Shows a file.
 const PAGER: &str = "less";
-/// A line for it is the argument behind `-c`.
-const SHELL: &str = "/bin/sh";
 /// Verbs that want a terminal.
 const ON_TERMINAL: &[&str] = &["goals edit", "goals edit --config", "goals accept", "init"];
 
@@ -71,12 +69,6 @@ pub(crate) fn verb_of(argv: &[String]) -> String {
 /// Whether it needs a terminal of its own: an editor, a pager, a login.
 pub(crate) fn on_terminal(typed: &Typed) -> bool {
     typed.verb.is_empty() || ON_TERMINAL.contains(&typed.verb)
-}
-
-/// Whether it is a line for a shell, such as a login. It names every path: what an agent left in a work tree has no say
-/// in it.
-pub(crate) fn is_line(argv: &[String]) -> bool {
-    argv.first().is_some_and(|program| program == SHELL)
 }
 
 /// The key that does what is suggested for a loop: the one of its own where there is one, else that of any suggestion.

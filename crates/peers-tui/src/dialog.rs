@@ -5,7 +5,7 @@ use peers_view::{Page, Tone};
 use tui_input::Input;
 
 use crate::actions::{Rung, rung, shown, verb_of};
-use crate::host::{Done, TickText};
+use crate::host::{At, Done, TickText};
 use crate::model::Options;
 use crate::palette::Palette;
 
@@ -61,7 +61,7 @@ pub(crate) enum Does {
     /// These, one after the other.
     Run(Vec<Vec<String>>),
     /// This one, on the terminal; where.
-    Show(Vec<String>, Option<String>),
+    Show(Vec<String>, At),
 }
 
 impl Does {

@@ -130,14 +130,7 @@ impl Sort {
 
 /// What of its tightest cap is used, whole per cent.
 pub(crate) fn used(row: &LoopRow) -> Option<u64> {
-    let budget = row.budget?;
-    // Caps that have no meter here, such as turns that failed in a row.
-    let spent = (row.attention.top.code == "budget").then_some(100);
-    [budget.iterations, budget.runtime_s, budget.tokens, budget.usd]
-        .iter()
-        .filter_map(|meter| meter.pct)
-        .chain(spent)
-        .max()
+    row.budget?.most_pct
 }
 
 /// Which loops are shown at once, whatever the filter says.

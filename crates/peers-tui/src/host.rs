@@ -36,16 +36,27 @@ pub trait Host: Send {
     fn keep(&mut self, prefs: &Prefs);
 }
 
+/// Where a command runs on the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// Where this program is.
+    Here,
+    /// In the operator's home.
+    Home,
+    /// In this directory.
+    Dir(String),
+}
+
 /// Does what an operator asks for, each as a command line. Called on threads of its own.
 pub trait Acts: Send + Sync {
     /// Runs a command to its end, without a terminal.
     fn run(&self, argv: &[String]) -> Done;
 
-    /// Runs a command on the terminal, which is an ordinary one meanwhile; `dir` is where, if it matters.
+    /// Runs a command on the terminal, which is an ordinary one meanwhile. No words are the operator's shell.
     ///
     /// # Errors
     /// It cannot be started; why, for people.
-    fn show(&self, argv: &[String], dir: Option<&str>) -> Result<(), String>;
+    fn show(&self, argv: &[String], at: &At) -> Result<(), String>;
 
     /// Stops this process until somebody continues it, as Ctrl-Z does.
     fn suspend(&self);

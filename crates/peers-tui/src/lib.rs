@@ -25,7 +25,7 @@ mod view;
 mod tests;
 
 pub use host::{
-    Acts, Content, Diff, DiffFile, Done, Event, Host, Live, LiveLine, LogKind, Part, Snapshot, TickText,
+    Acts, At, Content, Diff, DiffFile, Done, Event, Host, Live, LiveLine, LogKind, Part, Snapshot, TickText,
 };
 pub use message::Msg;
 pub use model::{Model, Options};

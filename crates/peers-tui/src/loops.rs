@@ -277,13 +277,4 @@ impl OneLoop {
             Tab::Overview | Tab::Live | Tab::Reviews | Tab::Plan | Tab::Logs | Tab::Config => None,
         }
     }
-
-    /// How many lines of text there are on this tab.
-    pub(crate) fn lines(&self) -> usize {
-        match self.tab {
-            Tab::Live => self.said().len(),
-            Tab::Diff => self.diff.value().map_or(0, |diff| diff.patch.lines().len()),
-            _ => self.text().and_then(Source::value).map_or(0, |page| page.lines().len()),
-        }
-    }
 }

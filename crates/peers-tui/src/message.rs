@@ -4,7 +4,7 @@ use peers_model::Timestamp;
 use peers_view::Page;
 use ratatui::crossterm::event::{KeyEvent, MouseEvent};
 
-use crate::host::{Content, Done, Event, Part, Snapshot};
+use crate::host::{At, Content, Done, Event, Part, Snapshot};
 use crate::prefs::Prefs;
 
 /// Something that came.
@@ -79,7 +79,7 @@ pub(crate) enum Cmd {
     /// Run these one after the other, as long as each ends well.
     Run(Vec<Vec<String>>),
     /// Run this on the terminal.
-    Show(Vec<String>, Option<String>),
+    Show(Vec<String>, At),
     /// Put this on the clipboard.
     Copy(String),
     /// Ring the bell.

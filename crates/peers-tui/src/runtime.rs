@@ -22,7 +22,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::crossterm::{cursor, execute};
 
-use crate::host::{Acts, Done, Host};
+use crate::host::{Acts, At, Done, Host};
 use crate::message::{Ask, Cmd, Msg, Want};
 use crate::model::{Model, Options};
 use crate::prefs::Prefs;
@@ -196,7 +196,7 @@ pub(crate) enum Lent {
     /// The shell that started this.
     Shell,
     /// A command, and where.
-    Command(Vec<String>, Option<String>),
+    Command(Vec<String>, At),
 }
 
 /// The terminal that is standard output.
@@ -219,7 +219,7 @@ impl Stage {
                 self.acts.suspend();
                 None
             }
-            Lent::Command(argv, dir) => self.acts.show(&argv, dir.as_deref()).err(),
+            Lent::Command(argv, at) => self.acts.show(&argv, &at).err(),
         };
         self.screen.enter()?;
         drop(held);
@@ -320,8 +320,8 @@ fn drive(
                     stage.lend(terminal, Lent::Shell)?;
                     at_once = true;
                 }
-                Cmd::Show(argv, dir) => {
-                    let why = stage.lend(terminal, Lent::Command(argv, dir))?;
+                Cmd::Show(argv, at) => {
+                    let why = stage.lend(terminal, Lent::Command(argv, at))?;
                     let _sent = tell.send(Msg::Back(why));
                     (at_once, others) = (true, Instant::now() + frame.max(KEYS));
                 }

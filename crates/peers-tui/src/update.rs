@@ -234,14 +234,8 @@ impl Model {
         i64::from(self.hits.body.max(2)) - 1
     }
 
-    /// How far text can be scrolled.
-    fn page_lines(&self) -> usize {
-        self.page().map_or(0, |page| page.lines().len())
-    }
-
     /// Moves the chosen row, or the text.
     pub(super) fn go(&mut self, by: i64) {
-        let body = usize::from(self.hits.body);
         match self.screen {
             Screen::Fleet => {
                 let rows = self.rows();
@@ -255,20 +249,18 @@ impl Model {
                     self.one.at = moved(self.one.at, by, rows.saturating_sub(1));
                 }
                 _ => {
-                    let most = self.one.lines().saturating_sub(body);
                     let live = self.one.tab == Tab::Live;
                     // A stream is counted from its newest line.
                     let by = if live { by.saturating_neg() } else { by };
-                    self.one.scroll = moved(self.one.scroll, by, most);
+                    self.one.scroll = moved(self.one.scroll, by, self.hits.most);
                 }
             },
             Screen::Events => {
-                let most = self.events.len().saturating_sub(body);
+                let most = self.events.len().saturating_sub(usize::from(self.hits.body));
                 self.scroll = moved(self.scroll, by.saturating_neg(), most);
             }
             Screen::Doctor | Screen::Compare => {
-                let most = self.page_lines().saturating_sub(body);
-                self.scroll = moved(self.scroll, by, most);
+                self.scroll = moved(self.scroll, by, self.hits.most);
             }
         }
     }

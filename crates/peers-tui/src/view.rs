@@ -7,6 +7,8 @@ mod one;
 mod parts;
 mod text;
 
+use std::time::Duration;
+
 use peers_view::{LoopRow, Summary, Tone};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,10 +16,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use crate::filter::Sort;
-use crate::keys::{Action, Spot, TABLE};
+use crate::keys::{Action, TABLE};
 use crate::model::{Model, Screen, Tab};
-use crate::theme::Theme;
 
+/// What is older than this is no picture of now, and the header says so. A look is shown every ten seconds at least.
+const OLD: Duration = Duration::from_secs(30);
 /// The smallest terminal that shows more than a word of regret.
 const LEAST: (u16, u16) = (40, 10);
 
@@ -26,9 +29,12 @@ const LEAST: (u16, u16) = (40, 10);
 pub(crate) struct Hits {
     /// Cells of a line.
     pub(crate) width: u16,
-    /// Lines of the body, and of the text in front of it.
+    /// Rows of the body, and of the text in front of it.
     pub(crate) body: u16,
     pub(crate) front: u16,
+    /// How far the text of the body can be scrolled, and that in front of it.
+    pub(crate) most: usize,
+    pub(crate) front_most: usize,
     /// Rows that can be chosen, and the first that is shown.
     pub(crate) list: Option<(Rect, usize)>,
     pub(crate) tabs: Vec<(Rect, Tab)>,
@@ -67,11 +73,6 @@ pub(crate) fn draw(model: &Model, frame: &mut Frame<'_>) -> Hits {
     hits
 }
 
-/// How many lines the help has there.
-pub(crate) fn help_lines(spot: Spot) -> usize {
-    dialogs::help(spot, Theme::default()).len()
-}
-
 /// All loops in one line.
 fn header(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = model.options.theme;
@@ -80,29 +81,18 @@ fn header(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let rows: &[LoopRow] =
         model.snapshot.as_ref().map(|snapshot| snapshot.rows.as_slice()).unwrap_or_default();
     if model.options.only.is_none() && model.snapshot.is_some() {
-        let Summary { loops, act, running, watch, done, crashed, usd, usd_per_h, at_least } =
-            Summary::of(rows);
-        spans.push(Span::raw(format!(" {}", peers_view::count(loops, "loop"))));
-        let need = if act == 1 { "needs you" } else { "need you" };
-        for (n, tone, sign, word) in [
-            (act, Tone::Bad, "▲", need),
-            (running, Tone::Plain, "●", "run"),
-            (watch, Tone::Care, "◐", "watch"),
-            (done, Tone::Good, "✓", "done"),
-            (crashed, Tone::Bad, "✗", "crashed"),
-        ] {
-            if n > 0 {
-                spans.push(Span::styled(format!("  {sign}{n} {word}"), theme.tone(tone)));
-            }
-        }
-        let least = if at_least { "+" } else { "" };
-        let hourly = if usd_per_h.as_micros() > 0 { format!(" ({usd_per_h}/h)") } else { String::new() };
-        if usd.as_micros() > 0 {
-            spans.push(Span::raw(format!("  {usd}{least}{hourly}")));
+        for (n, (tone, text)) in Summary::of(rows).cells().into_iter().enumerate() {
+            let (gap, style) = if n == 0 { (" ", theme.tone(Tone::Plain)) } else { ("  ", theme.tone(tone)) };
+            spans.push(Span::styled(format!("{gap}{text}"), style));
         }
     }
     if let Some(name) = &model.options.only {
         spans.push(Span::raw(format!(" {name}")));
+    }
+    let old = model.snapshot.as_ref().map(|snapshot| model.now.since(snapshot.at)).filter(|old| *old > OLD);
+    if let Some(old) = old {
+        let text = format!("  as of {} ago", parts::short(old.as_secs()));
+        spans.push(Span::styled(text, theme.tone(Tone::Care)));
     }
     if model.options.read_only {
         spans.push(Span::styled("  read-only", theme.tone(Tone::Care)));

@@ -82,7 +82,7 @@ pub use json::terminal_safe;
 pub use liveness::{Confinement, CrashKind, Liveness, Lock, OpenTurn, wall_words};
 pub use loopview::{Alert, LoopView, Silence};
 pub use notable::{AcceptedRow, HookRow, LandedRow, Notable, UndoneRow, WeakenedRow};
-pub use page::{Cell, Colour, Page, Tone};
+pub use page::{Cell, Colour, Page, Tone, fold};
 pub use peers::PeerRow;
 pub use peers_core::failed::why as why_failed;
 pub use peers_core::test_output::{cause, last_words};

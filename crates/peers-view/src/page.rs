@@ -121,6 +121,53 @@ const LONGEST: usize = 16 * 1024;
 /// Terminal cells of a column that is not the last one.
 const COLUMN: usize = 40;
 
+/// A line in rows of at most so many terminal cells, between words where that is possible. What follows the first row
+/// stands below its text; the mark of foreign text stands before each.
+#[must_use]
+pub fn fold(cells: &[Cell], width: usize) -> Vec<Vec<Cell>> {
+    let mut chars: Vec<(char, Tone)> =
+        cells.iter().flat_map(|cell| cell.text.chars().map(|c| (c, cell.tone))).collect();
+    while chars.last().is_some_and(|(c, _)| *c == ' ') {
+        chars.pop();
+    }
+    let wide = |chars: &[(char, Tone)]| chars.iter().map(|(c, _)| term::char_width(*c)).sum::<usize>();
+    if wide(&chars) <= width {
+        return vec![cells.to_vec()];
+    }
+    let before = match cells.first().filter(|cell| cells.len() > 1 && cell.width() <= width / 3) {
+        Some(mark) if mark.text.trim() == "|" => mark.clone(),
+        Some(name) => Cell::blank(name.width()),
+        None => Cell::blank(2),
+    };
+    let mut rows = Vec::new();
+    let mut rest = chars.as_slice();
+    while !rest.is_empty() {
+        let room = if rows.is_empty() { width } else { width.saturating_sub(before.width()) };
+        let mut used = 0;
+        let fits = rest.iter().take_while(|(c, _)| {
+            used += term::char_width(*c);
+            used <= room
+        });
+        let most = fits.count().max(1);
+        let space = rest.iter().take(most).rposition(|(c, _)| *c == ' ').filter(|at| *at > most / 2);
+        let end = if most < rest.len() { space.map_or(most, |at| at + 1) } else { most };
+        let (row, next) = rest.split_at(end);
+        let mut row: Vec<Cell> = row
+            .chunk_by(|a, b| a.1 == b.1)
+            .map(|same| Cell {
+                tone: same.first().map(|(_, tone)| *tone).unwrap_or_default(),
+                text: same.iter().map(|(c, _)| *c).collect(),
+            })
+            .collect();
+        if !rows.is_empty() {
+            row.insert(0, before.clone());
+        }
+        rows.push(row);
+        rest = next;
+    }
+    rows
+}
+
 /// A text of lines, each of pieces with a tone. How it is coloured is for whoever shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
@@ -225,6 +272,19 @@ impl Page {
         self.lines.iter().map(|line| line.cells.as_slice())
     }
 
+    /// The first of its newest lines that, folded to so many cells, all fit into so many rows.
+    #[must_use]
+    pub fn last_top(&self, width: usize, height: usize) -> usize {
+        let mut left = height;
+        let fits = self.lines.iter().rev().take_while(|line| {
+            let rows = fold(&line.cells, width).len();
+            let fits = rows <= left;
+            left = left.saturating_sub(rows);
+            fits
+        });
+        self.lines.len() - fits.count().max(1).min(self.lines.len())
+    }
+
     /// Whether nothing stands on it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -270,6 +330,26 @@ mod tests {
         };
         assert_eq!(write(Colour::Plain), "red plain\n");
         assert_eq!(write(Colour::Ansi), "\u{1b}[31mred\u{1b}[0m plain\n");
+    }
+
+    #[test]
+    fn what_is_folded_is_all_there_and_keeps_the_mark_of_foreign_text() {
+        let folded = |cells: &[Cell], width| -> Vec<String> {
+            fold(cells, width).iter().map(|row| row.iter().map(Cell::text).collect()).collect()
+        };
+        let foreign = [faint("  | "), plain("one two three pass")];
+        assert_eq!(folded(&foreign, 14), ["  | one two ", "  | three pass"]);
+        let named = [Cell::new(Tone::Strong, "why: "), plain("日本日本日本")];
+        assert_eq!(folded(&named, 15), ["why: 日本日本日", "     本"]);
+        assert_eq!(folded(&[plain("abcdefgh")], 6), ["abcdef", "  gh"]);
+        assert_eq!(folded(&[plain("abc"), Cell::blank(9)], 6), ["abc         "]);
+        assert_eq!(folded(&[plain("日本")], 1).len(), 2);
+        let mut page = Page::new();
+        page.say("1");
+        page.say("2 2 2 2 2 2");
+        page.say("3");
+        assert_eq!([8, 3, 1].map(|height| page.last_top(6, height)), [0, 1, 2]);
+        assert_eq!(Page::new().last_top(6, 2), 0);
     }
 
     #[test]

@@ -22,8 +22,8 @@ use crate::many::{OR_ALL, Which};
 /// Says how it ended, what happened when, gates, bugs and their fixes, reviews, cost by peer and by gate,
 /// what was wasted or undone, and how to repeat it. Writes REPORT-NAME.md or REPORT.md into the config
 /// directory and prints the path. With --html REPORT-NAME.html or REPORT.html, a page that needs nothing from
-/// anywhere: gates and their timeline, budget, cost by peer, ticks, bugs, and what the newest turns changed;
-/// what reviewers said and how to repeat it is in the Markdown alone.
+/// anywhere: gates and their timeline, reviews, budget, cost by peer, ticks, bugs, and what the newest turns
+/// changed; how to repeat it is in the Markdown alone.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(mut_arg("names", |names| names.help(OR_ALL)))]

@@ -1,7 +1,7 @@
 //! A branch that somebody renamed or deleted. The operator gets the command that makes it again where it was.
 
 use peers_git::PeerRepo;
-use peers_model::command::{Command, Step};
+use peers_model::command::{Command, NO_HOOKS, Step};
 use peers_model::record::{BranchMove, OperatorOp, Record};
 use peers_model::{CommitId, RunId, exit};
 use peers_place::Place;
@@ -17,11 +17,11 @@ use super::finding::Finding;
 pub fn again(repo: &PeerRepo, place: &Place, branch: &str, at: &CommitId) -> String {
     let dir = quoted(&place.project_dir().to_string_lossy());
     if repo.facts().tree_of(at).is_ok() {
-        return format!("git -C {dir} branch {} {at}", quoted(branch));
+        return format!("git {NO_HOOKS} -C {dir} branch {} {at}", quoted(branch));
     }
     let copy = quoted(&place.control_git_path().to_string_lossy());
     let name = quoted(&format!("refs/heads/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch)));
-    format!("git -C {dir} fetch -q {copy} {at}:{name}")
+    format!("git {NO_HOOKS} -C {dir} fetch -q {copy} {at}:{name}")
 }
 
 /// What is said of a move that was cut short and whose branch is gone. It stays open: what of it was made

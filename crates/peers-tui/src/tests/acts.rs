@@ -5,7 +5,7 @@ use peers_view::Level;
 use super::sample::*;
 use crate::dialog::Dialog;
 use crate::filter::{Filter, Sort};
-use crate::host::{Event, Snapshot};
+use crate::host::{At, Event, Snapshot};
 use crate::keys::TABLE;
 use crate::message::{Ask, Cmd, Msg};
 use crate::model::{EVENTS, Model, Screen, Tab};
@@ -142,19 +142,23 @@ fn the_word_of_a_choice_is_of_the_loop_that_it_is_about() {
 
 #[test]
 fn what_is_suggested_runs_at_once_only_where_it_shows_something_or_asks_itself() {
-    for (verb, argv, asks, dir) in [
-        ("", &["/bin/sh", "-c", "codex login"][..], true, None),
-        ("", &["fuser", "-v", "x"], true, Some("/srv/parser")),
-        ("", &["less", "x.log"], false, Some("/srv/parser")),
-        ("goals edit", &["peers", "goals", "edit"], false, Some("/srv/parser")),
-        ("doctor --live", &["peers-ctl", "doctor", "parser", "--live"], true, None),
-        ("doctor", &["peers-ctl", "doctor", "parser"], false, None),
+    for (verb, argv, asks, at) in [
+        ("", &["/bin/sh", "-c", "codex login"][..], true, At::Home),
+        ("", &["fuser", "-v", "x"], true, At::Dir("/srv/parser".to_owned())),
+        ("", &["less", "x.log"], false, At::Dir("/srv/parser".to_owned())),
+        ("goals edit", &["peers", "goals", "edit"], false, At::Dir("/srv/parser".to_owned())),
+        ("doctor --live", &["peers-ctl", "doctor", "parser", "--live"], true, At::Here),
+        ("doctor", &["peers-ctl", "doctor", "parser"], false, At::Here),
     ] {
         let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
         let mut all = rows();
         let row = all.iter_mut().find(|row| row.name == "parser").unwrap();
-        row.attention.top.commands =
-            vec![peers_view::Typed { line: argv.join(" "), argv: argv.clone(), verb }];
+        row.attention.top.commands = vec![peers_view::Typed {
+            line: argv.join(" "),
+            argv: argv.clone(),
+            verb,
+            is_line: at == At::Home,
+        }];
         let mut model = model(ThemeName::Dark, all);
         choose(&mut model, "parser");
         let mut cmds = press(&mut model, "f");
@@ -164,8 +168,8 @@ fn what_is_suggested_runs_at_once_only_where_it_shows_something_or_asks_itself()
             cmds = press(&mut model, "y");
         }
         assert_eq!(ran(&cmds), [argv.join(" ")]);
-        let at = cmds.iter().find_map(|cmd| if let Cmd::Show(_, dir) = cmd { dir.as_deref() } else { None });
-        assert_eq!(at, dir, "{argv:?}");
+        let shown = cmds.iter().find_map(|cmd| if let Cmd::Show(_, at) = cmd { Some(at) } else { None });
+        assert_eq!(shown.unwrap_or(&At::Here), &at, "{argv:?}");
     }
 }
 

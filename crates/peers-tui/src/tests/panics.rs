@@ -52,7 +52,7 @@ impl Acts for Nothing {
         Done::default()
     }
 
-    fn show(&self, _: &[String], _: Option<&str>) -> Result<(), String> {
+    fn show(&self, _: &[String], _: &crate::At) -> Result<(), String> {
         Ok(())
     }
 

@@ -62,8 +62,12 @@ pub(super) fn needs(name: &str, (level, code, why): (Level, &'static str, &str),
         .into_iter()
         .find(|verb| line.contains(verb))
         .unwrap_or("");
-    let typed =
-        Typed { line: line.clone(), argv: argv.iter().map(|word| (*word).to_owned()).collect(), verb };
+    let typed = Typed {
+        line: line.clone(),
+        argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+        verb,
+        is_line: false,
+    };
     let commands = if argv.is_empty() { Vec::new() } else { vec![typed] };
     row.attention = Attention {
         top: Cause {
@@ -96,11 +100,12 @@ pub(super) fn rows() -> Vec<LoopRow> {
         &["peers-ctl", "resume", "parser", "--start"],
     );
     stuck.recent.iter_mut().flatten().for_each(|tick| tick.success = tick.tick.0 % 2 == 0);
-    let budget = needs(
+    let mut budget = needs(
         "gateway",
         (Level::Act, "budget", "budget:max_usd: $20.01 of $20.00"),
         &["peers-ctl", "budget", "raise", "gateway", "--usd", "+5"],
     );
+    budget.budget.as_mut().unwrap().most_pct = Some(100);
     let mut crashed = needs(
         "mailer",
         (Level::Act, "crashed", "crashed in tick 7 of bob: its process is gone"),

@@ -1,12 +1,12 @@
 //! Every screen, at three sizes and in four looks.
 
 use peers_model::{BugId, TickNo};
-use peers_view::{BugRow, BugsView, Sourced, Tone};
+use peers_view::{BugRow, BugsView, Cell, Sourced, Tone};
 use ratatui::style::Color;
 
 use super::sample::*;
 use crate::dialog::Dialog;
-use crate::host::TickText;
+use crate::host::{Content, Live, LiveLine, Part, TickText};
 use crate::message::{Ask, Msg};
 use crate::model::{Model, Screen, Tab};
 use crate::theme::ThemeName;
@@ -276,6 +276,10 @@ fn what_cannot_be_read_is_said_and_never_shown_as_nothing() {
     let shown = text(&drawn(&mut model, (80, 24)));
     // What was known stays, and why there is nothing newer.
     assert!(shown.contains("parser") && shown.contains("projects.json line 3 is damaged"), "{shown}");
+    assert!(!shown.contains("as of"), "{shown}");
+    model.now = peers_model::Timestamp::from_millis(model.now.as_millis() + 45_000);
+    let shown = text(&drawn(&mut model, (120, 24)));
+    assert!(shown.contains("as of 45s ago"), "{shown}");
 }
 
 #[test]
@@ -289,4 +293,25 @@ fn a_tick_in_full_goes_from_text_to_text() {
         };
         assert_eq!((*tick, *shown), (TickNo(6), what));
     }
+}
+
+#[test]
+fn what_an_agent_says_is_folded_and_all_of_it_can_be_reached() {
+    let mut model = tab(ThemeName::Dark, "2");
+    let words = |n: usize| LiveLine {
+        kind: "say",
+        cell: Cell::new(Tone::Plain, format!("{n:>2}{}", " word".repeat(40))),
+    };
+    let live = Live { head: "tick 3 of alice".to_owned(), lines: (0..30).map(words).collect(), open: false };
+    let (name, part) = (model.one.name.clone(), Part::Live(None));
+    model.update(Msg::Part { name, part, content: Ok(Content::Live(live)) });
+    let shown = text(&drawn(&mut model, (80, 24)));
+    assert!(shown.contains("29 word") && !shown.contains(" 0 word"), "{shown}");
+    // Each takes three rows, and none of its words is lost.
+    assert_eq!(shown.matches(" word").count(), 5 * 40 + 28, "{shown}");
+    press(&mut model, "g");
+    let shown = text(&drawn(&mut model, (80, 24)));
+    assert!(shown.contains(" 0 word") && !shown.contains("29 word"), "{shown}");
+    press(&mut model, "G");
+    assert!(text(&drawn(&mut model, (80, 24))).contains("29 word"));
 }

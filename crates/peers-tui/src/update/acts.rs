@@ -2,8 +2,9 @@
 
 use peers_view::LoopRow;
 
-use crate::actions::{self, Rung, asks_itself, is_at_work, is_line, on_terminal, rung};
+use crate::actions::{self, Rung, asks_itself, is_at_work, on_terminal, rung};
 use crate::dialog::{Choice, Confirm, Dialog, Does, Form, FormKind};
+use crate::host::At;
 use crate::keys::Action;
 use crate::message::Cmd;
 use crate::model::Model;
@@ -38,7 +39,7 @@ impl Model {
                 self.note = Some(format!("copied: {text}"));
                 return vec![Cmd::Copy(text)];
             }
-            Action::Shell => return vec![Cmd::Show(Vec::new(), Some(dir(first)))],
+            Action::Shell => return vec![Cmd::Show(Vec::new(), At::Dir(dir(first)))],
             Action::Fix => return self.fix(first),
             Action::Start => {
                 let idle: Vec<&LoopRow> = rows.iter().filter(|row| !is_at_work(row)).collect();
@@ -145,7 +146,7 @@ impl Model {
         let goals = |verb: &str| actions::peers(&dir, &["goals", verb]);
         let ways = vec![
             ('d', "see what changed".to_owned(), Does::Run(vec![goals("diff")])),
-            ('a', "accept it, on the terminal".to_owned(), Does::Show(goals("accept"), None)),
+            ('a', "accept it, on the terminal".to_owned(), Does::Show(goals("accept"), At::Here)),
             ('r', "put the accepted files back".to_owned(), Does::Run(vec![goals("restore")])),
         ];
         self.dialog = Some(Dialog::Choice(Choice {
@@ -161,7 +162,8 @@ impl Model {
         let top = &row.attention.top;
         let does = |typed: &peers_view::Typed| {
             if on_terminal(typed) {
-                Does::Show(typed.argv.clone(), Some(dir(row)).filter(|_| !is_line(&typed.argv)))
+                let at = if typed.is_line { At::Home } else { At::Dir(dir(row)) };
+                Does::Show(typed.argv.clone(), at)
             } else {
                 Does::Run(vec![typed.argv.clone()])
             }
@@ -214,7 +216,7 @@ impl Model {
                 self.dialog = Some(Dialog::Running(all.clone()));
                 vec![Cmd::Run(all)]
             }
-            Does::Show(argv, dir) => vec![Cmd::Show(argv, dir)],
+            Does::Show(argv, at) => vec![Cmd::Show(argv, at)],
         }
     }
 }

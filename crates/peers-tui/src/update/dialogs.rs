@@ -27,9 +27,8 @@ impl Model {
         }
         match dialog {
             Dialog::Help { scroll } => {
-                let most = crate::view::help_lines(self.spot()).saturating_sub(usize::from(self.hits.front));
                 if let Some(by) = self.scrolling(key) {
-                    self.dialog = Some(Dialog::Help { scroll: moved(scroll, by, most) });
+                    self.dialog = Some(Dialog::Help { scroll: moved(scroll, by, self.hits.front_most) });
                 }
             }
             Dialog::Palette(palette) => return self.palette_key(palette, key),
@@ -74,8 +73,7 @@ impl Model {
             Dialog::Running(all) => self.dialog = Some(Dialog::Running(all)),
             Dialog::Output(mut output) => {
                 if let Some(by) = self.scrolling(key) {
-                    let most = output.page.lines().len().saturating_sub(usize::from(self.hits.front));
-                    output.scroll = moved(output.scroll, by, most);
+                    output.scroll = moved(output.scroll, by, self.hits.front_most);
                     self.dialog = Some(Dialog::Output(output));
                 }
             }
@@ -203,9 +201,8 @@ impl Model {
             KeyCode::Left | KeyCode::BackTab | KeyCode::Char('h') => all.len() - 1,
             _ => {
                 if let Some(by) = self.scrolling(key) {
-                    let lines = self.one.tick_text.value().map_or(0, |page| page.lines().len());
-                    let most = lines.saturating_sub(usize::from(self.hits.front));
-                    self.dialog = Some(Dialog::Tick { tick, what, scroll: moved(scroll, by, most) });
+                    self.dialog =
+                        Some(Dialog::Tick { tick, what, scroll: moved(scroll, by, self.hits.front_most) });
                 }
                 return;
             }

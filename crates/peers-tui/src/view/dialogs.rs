@@ -29,10 +29,12 @@ pub(super) fn draw(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut
         }
         Some(Dialog::Help { scroll }) => {
             let lines = help(model.spot(), theme);
-            let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
+            let all = lines.len();
+            let height = u16::try_from(all).unwrap_or(u16::MAX).saturating_add(2);
             let inner = window(frame_, area, ("keys here; Enter closes", (80, height)), theme);
             frame_.render_widget(Paragraph::new(lines.into_iter().skip(*scroll).collect::<Vec<_>>()), inner);
             hits.front = inner.height;
+            hits.front_most = all.saturating_sub(usize::from(inner.height));
         }
         Some(Dialog::Palette(palette)) => {
             let found = palette.found(model.spot());
@@ -60,17 +62,18 @@ pub(super) fn draw(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut
             let space = Rect { x: area.x + 2, y: area.y + 1, width: area.width - 4, height: area.height - 2 };
             frame_.render_widget(Clear, space);
             let title = Cell::cut(Tone::Plain, &output.title, usize::from(space.width).saturating_sub(6));
-            hits.front = text::page(frame_, space, (title.text(), &output.page), output.scroll, theme);
+            (hits.front, hits.front_most) =
+                text::page(frame_, space, (title.text(), &output.page), output.scroll, theme);
         }
         Some(Dialog::Tick { tick, what, scroll }) => {
             frame_.render_widget(Clear, area);
             let others: Vec<&str> =
                 TickText::ALL.iter().filter(|one| *one != what).map(|one| one.word()).collect();
             let title = format!("tick {tick}: {}  (Tab: {})", what.word(), others.join(", "));
-            hits.front = match &model.one.tick_text {
+            (hits.front, hits.front_most) = match &model.one.tick_text {
                 Source::Here(page) => text::page(frame_, area, (&title, page), *scroll, theme),
-                Source::Coming => text::nothing(frame_, area, (&title, "reading ..."), theme),
-                Source::Unreadable(why) => text::unreadable(frame_, area, (&title, why), theme),
+                Source::Coming => (text::nothing(frame_, area, (&title, "reading ..."), theme), 0),
+                Source::Unreadable(why) => (text::unreadable(frame_, area, (&title, why), theme), 0),
             };
         }
     }

@@ -1,6 +1,6 @@
 //! One loop: its tabs.
 
-use peers_view::{BudgetView, Cell, LoopView, Page, PeerRow, Sourced, TickRow, Tone};
+use peers_view::{BudgetView, Cell, LoopView, Page, PeerRow, Sourced, TickRow, Tone, fold};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -8,6 +8,7 @@ use ratatui::widgets::{Paragraph, Sparkline};
 
 use super::parts::{bar, frame, long, short, strip, tick_sign, used};
 use super::{Hits, first_shown, gates, text};
+use crate::host::LiveLine;
 use crate::loops::{OneLoop, Source};
 use crate::model::{Model, Tab};
 use crate::theme::{Theme, sign, tone_of};
@@ -349,6 +350,16 @@ fn bugs(model: &Model, frame_: &mut Frame<'_>, area: Rect, view: &LoopView, hits
     let block = frame(title, theme, true);
     let inner = block.inner(area);
     frame_.render_widget(block, area);
+    let mut chosen = Page::default();
+    if let Some(bug) = bugs.rows.get(model.one.at) {
+        let ended = bug.resolved_by.as_ref().map(|by| format!(", resolved by {by}")).unwrap_or_default();
+        let found = format!("{}, found by {} in {}{ended}", bug.id, bug.found_by, bug.found_in.short());
+        chosen.field("bug", Tone::Plain, found);
+        chosen.field("place", Tone::Plain, bug.location.as_deref().unwrap_or("-"));
+        chosen.field("title", Tone::Plain, &bug.title);
+    }
+    let [inner, below] = Layout::vertical([Constraint::Min(3), Constraint::Length(6)]).areas(inner);
+    text::lines(frame_, below, &chosen, 0, theme);
     let first = first_shown(model.one.at, bugs.rows.len(), usize::from(inner.height));
     for (line, (n, bug)) in inner.rows().zip(bugs.rows.iter().enumerate().skip(first)) {
         let (sign, tone) = match (bug.open.is_some(), bug.severity.blocks()) {
@@ -384,17 +395,7 @@ fn bugs(model: &Model, frame_: &mut Frame<'_>, area: Rect, view: &LoopView, hits
 fn live(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
     let theme = model.options.theme;
     let one = &model.one;
-    let live = match &one.live {
-        Source::Coming => {
-            hits.body = text::nothing(frame_, area, ("live", "reading ..."), theme);
-            return;
-        }
-        Source::Unreadable(why) => {
-            hits.body = text::unreadable(frame_, area, ("live", why), theme);
-            return;
-        }
-        Source::Here(live) => live,
-    };
+    let Some(live) = text::here(frame_, area, ("live", &one.live), hits, theme) else { return };
     let follows = match (live.open, one.paused || one.scroll > 0) {
         (false, _) => "is over",
         (true, true) => "paused",
@@ -411,43 +412,36 @@ fn live(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
         frame_.render_widget(Paragraph::new(text), inner);
         return;
     }
-    let mut lines: Vec<Line<'static>> = said
-        .iter()
-        .rev()
-        .skip(one.scroll)
-        .take(usize::from(inner.height))
-        .map(|line| {
-            let tone = match line.kind {
-                "error" | "retry" => Tone::Bad,
-                "tool" => Tone::Strong,
-                "result" | "usage" => Tone::Faint,
-                "final" => Tone::Good,
-                _ => Tone::Plain,
-            };
-            Line::from(vec![
-                Span::styled(format!("{:<7}", line.kind), theme.tone(Tone::Faint)),
-                Span::styled(line.cell.text().to_owned(), theme.tone(tone)),
-            ])
-        })
-        .collect();
-    lines.reverse();
+    let (width, height) = (usize::from(inner.width), usize::from(inner.height));
+    let rows = |line: &&LiveLine| {
+        let tone = match line.kind {
+            "error" | "retry" => Tone::Bad,
+            "tool" => Tone::Strong,
+            "result" | "usage" => Tone::Faint,
+            "final" => Tone::Good,
+            _ => Tone::Plain,
+        };
+        let kind = Cell::new(Tone::Faint, format!("{:<7}", line.kind));
+        fold(&[kind, Cell::new(tone, line.cell.text())], width)
+    };
+    let mut filled = 0;
+    let oldest = said.iter().take_while(|line| {
+        filled += rows(line).len();
+        filled <= height
+    });
+    hits.most = said.len() - oldest.count().max(1);
+    let newest = said.iter().rev().skip(one.scroll.min(hits.most));
+    let mut shown: Vec<Vec<Cell>> =
+        newest.flat_map(|line| rows(line).into_iter().rev()).take(height).collect();
+    shown.reverse();
+    let lines: Vec<Line<'static>> = shown.iter().map(|row| crate::theme::line(row, theme)).collect();
     frame_.render_widget(Paragraph::new(lines), inner);
 }
 
 fn diff(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
     let theme = model.options.theme;
     let one = &model.one;
-    let diff = match &one.diff {
-        Source::Coming => {
-            hits.body = text::nothing(frame_, area, ("diff", "reading ..."), theme);
-            return;
-        }
-        Source::Unreadable(why) => {
-            hits.body = text::unreadable(frame_, area, ("diff", why), theme);
-            return;
-        }
-        Source::Here(diff) => diff,
-    };
+    let Some(diff) = text::here(frame_, area, ("diff", &one.diff), hits, theme) else { return };
     if diff.files.is_empty() {
         let title = Cell::new(Tone::Plain, &diff.title);
         hits.body = text::nothing(frame_, area, (title.text(), "it changed nothing"), theme);
@@ -480,6 +474,6 @@ fn diff(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
         }
     }
     let title = Cell::new(Tone::Plain, &diff.title);
-    hits.body = text::page(frame_, patch, (title.text(), &diff.patch), one.scroll, theme);
+    (hits.body, hits.most) = text::page(frame_, patch, (title.text(), &diff.patch), one.scroll, theme);
     hits.list = Some((inner, first));
 }

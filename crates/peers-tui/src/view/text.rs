@@ -1,6 +1,6 @@
 //! Screens and tabs that are text.
 
-use peers_view::{Cell, Page, Tone};
+use peers_view::{Cell, Page, Tone, fold};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,36 +12,38 @@ use crate::loops::Source;
 use crate::model::Model;
 use crate::theme::{self, Theme};
 
-/// A page from a line on, in a frame that says how far it goes.
+/// A page from a line on, in a frame that says how far it goes: its height, and the last line from which on it fills
+/// that.
 pub(super) fn page(
     frame_: &mut Frame<'_>,
     area: Rect,
     (title, page): (&str, &Page),
     scroll: usize,
     theme: Theme,
-) -> u16 {
+) -> (u16, usize) {
     let block = frame(title, theme, true);
     let inner = block.inner(area);
     frame_.render_widget(block, area);
     lines(frame_, inner, page, scroll, theme);
-    bar(frame_, area, (page.lines().len(), scroll));
-    inner.height
+    let most = page.last_top(usize::from(inner.width), usize::from(inner.height));
+    bar(frame_, area, (most, scroll));
+    (inner.height, most)
 }
 
-/// The lines of a page from one on.
+/// The lines of a page from one on, folded.
 pub(super) fn lines(frame: &mut Frame<'_>, area: Rect, page: &Page, scroll: usize, theme: Theme) {
-    let shown = page.lines().skip(scroll).take(usize::from(area.height));
-    let lines: Vec<Line<'static>> = shown.map(|cells| theme::line(cells, theme)).collect();
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let rows = page.lines().skip(scroll).take(height).flat_map(|cells| fold(cells, width)).take(height);
+    let lines: Vec<Line<'static>> = rows.map(|cells| theme::line(&cells, theme)).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// How far one is, where not all of it fits.
-fn bar(frame: &mut Frame<'_>, area: Rect, (all, scroll): (usize, usize)) {
-    let inner = usize::from(area.height.saturating_sub(2));
-    if all <= inner {
+fn bar(frame: &mut Frame<'_>, area: Rect, (most, scroll): (usize, usize)) {
+    if most == 0 {
         return;
     }
-    let mut state = ScrollbarState::new(all.saturating_sub(inner)).position(scroll);
+    let mut state = ScrollbarState::new(most).position(scroll);
     let bar = Scrollbar::new(ScrollbarOrientation::VerticalRight).begin_symbol(None).end_symbol(None);
     let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(2), ..area };
     frame.render_stateful_widget(bar, inside, &mut state);
@@ -57,12 +59,28 @@ pub(super) fn source(
 ) {
     let theme = model.options.theme;
     let scroll = if model.screen == crate::model::Screen::Loop { model.one.scroll } else { model.scroll };
+    let Some(text) = here(frame_, area, (title, source), hits, theme) else { return };
+    (hits.body, hits.most) = if text.is_empty() {
+        (nothing(frame_, area, (title, "nothing is there"), theme), 0)
+    } else {
+        page(frame_, area, (title, text), scroll, theme)
+    };
+}
+
+/// What was read; where there is none yet, the frame says so, or why not.
+pub(super) fn here<'a, T>(
+    frame_: &mut Frame<'_>,
+    area: Rect,
+    (title, source): (&str, &'a Source<T>),
+    hits: &mut Hits,
+    theme: Theme,
+) -> Option<&'a T> {
     hits.body = match source {
-        Source::Here(text) if !text.is_empty() => page(frame_, area, (title, text), scroll, theme),
-        Source::Here(_) => nothing(frame_, area, (title, "nothing is there"), theme),
+        Source::Here(value) => return Some(value),
         Source::Coming => nothing(frame_, area, (title, "reading ..."), theme),
         Source::Unreadable(why) => unreadable(frame_, area, (title, why), theme),
     };
+    None
 }
 
 /// A frame with one faint line in it.
@@ -87,13 +105,7 @@ pub(super) fn unreadable(
     let inner = block.inner(area);
     let mut text = Page::default();
     text.tell(Tone::Bad, "✗ this cannot be read");
-    // A reason is worth more than its first line.
-    let width = usize::from(inner.width.max(20));
-    let cell = Cell::new(Tone::Plain, why);
-    let chars: Vec<char> = cell.text().chars().collect();
-    for piece in chars.chunks(width) {
-        text.tell(Tone::Plain, piece.iter().collect::<String>());
-    }
+    text.tell(Tone::Plain, why);
     frame_.render_widget(block, area);
     lines(frame_, inner, &text, 0, theme);
     inner.height

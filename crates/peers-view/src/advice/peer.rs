@@ -166,8 +166,9 @@ fn log_in(peer: &PeerName, row: Option<&PeerRow>, run: Option<Command>) -> Vec<S
         _ => step,
     };
     for (n, typed) in how.typed.iter().enumerate() {
-        step = if n == 0 { step } else { step.say(" and type ") };
-        step = step.run(Command::Line((*typed).to_owned()));
+        let line = Command::Line((*typed).to_owned());
+        // What follows is typed within the program, and is no command of a shell.
+        step = if n == 0 { step.run(line) } else { step.say(" and type ").mention(line) };
     }
     let keys = how.keys.map(|keys| format!(", or set {keys}")).unwrap_or_default();
     let step = step.say(format!("{keys}), ask it for a word with ")).mention(Command::doctor_live());

@@ -38,6 +38,9 @@ pub struct Typed {
     pub argv: Vec<String>,
     /// Its verb with its fixed options, such as `resume`; empty for another program.
     pub verb: &'static str,
+    /// It is a line for a shell, such as a login. It names every path, and goes where no work tree is: what an agent left
+    /// there has no say in it.
+    pub is_line: bool,
 }
 
 /// The commands of these steps that are to be typed now.
@@ -74,9 +77,7 @@ impl Spelling {
 
     /// What [`Self::typed`] tells, command by command, as it is run.
     pub(super) fn commands(&self, steps: &[Step]) -> Vec<Typed> {
-        // What begins with a slash is typed within the program before it.
-        let inside = |command: &&Command| matches!(command, Command::Line(line) if line.starts_with('/'));
-        let typed = to_type(steps).filter(|command| !inside(command)).map(|command| {
+        let typed = to_type(steps).map(|command| {
             let verb = match (command, self) {
                 (Command::Loop { ctl: Some(form), .. }, Self::Ctl { .. })
                 | (
@@ -85,7 +86,8 @@ impl Spelling {
                 ) => form.verb,
                 (Command::Loop { .. } | Command::Tool { .. } | Command::Line(_), _) => "",
             };
-            Some(Typed { line: self.spell(command)?, argv: self.argv(command)?, verb })
+            let is_line = matches!(command, Command::Line(_));
+            Some(Typed { line: self.spell(command)?, argv: self.argv(command)?, verb, is_line })
         });
         typed.collect::<Option<Vec<_>>>().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
-use peers_model::command::{Command, Step};
+use peers_model::command::{Command, NO_HOOKS, Step};
 use peers_model::outcome::{BudgetKind, ErrorKind, StopReason};
 use peers_model::{GoalId, Timestamp};
 use peers_sys::term;
@@ -133,7 +133,7 @@ fn without_worktree(facts: &Facts<'_>, open: bool) -> Vec<Step> {
         };
         let dry = if facts.is_dry() { " --dry-run" } else { "" };
         let line = format!(
-            "d={}; git -C {} worktree add -f {detach}\"$d\" {at} && peers -C \"$d\" init --upgrade && peers -C \"$d\" run{dry}",
+            "d={}; git {NO_HOOKS} -C {} worktree add -f {detach}\"$d\" {at} && peers -C \"$d\" init --upgrade && peers -C \"$d\" run{dry}",
             term::quoted(dir),
             term::quoted(facts.project),
         );

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::advice::Level;
 use crate::json::{self, Envelope};
 use crate::row::{LoopRow, LoopState, RowWarning};
+use crate::{Tone, count};
 
 /// Rows that were read together.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +77,29 @@ impl Summary {
             usd_per_h: money(&|row| row.cost?.usd_per_h),
             at_least: rows.iter().any(|row| row.cost.is_none_or(|cost| cost.at_least)),
         }
+    }
+
+    /// The same in words, what matters most first.
+    #[must_use]
+    pub fn cells(&self) -> Vec<(Tone, String)> {
+        let mut cells = vec![(Tone::Strong, count(self.loops, "loop"))];
+        let need = if self.act == 1 { "needs you" } else { "need you" };
+        let states = [
+            (self.act, Tone::Bad, "▲", need),
+            (self.running, Tone::Plain, "●", "run"),
+            (self.watch, Tone::Care, "◐", "watch"),
+            (self.done, Tone::Good, "✓", "done"),
+            (self.crashed, Tone::Bad, "✗", "crashed"),
+        ];
+        let some = states.into_iter().filter(|(n, ..)| *n > 0);
+        cells.extend(some.map(|(n, tone, sign, word)| (tone, format!("{sign}{n} {word}"))));
+        if self.usd > Usd::ZERO {
+            let least = if self.at_least { "+" } else { "" };
+            let per_h = Some(self.usd_per_h).filter(|usd| *usd > Usd::ZERO);
+            let burn = per_h.map(|usd| format!(" ({usd}/h)")).unwrap_or_default();
+            cells.push((Tone::Plain, format!("{}{least}{burn}", self.usd)));
+        }
+        cells
     }
 }
 

@@ -1,6 +1,5 @@
 //! `peers-ctl dashboard`.
 
-use peers_model::Usd;
 use peers_sys::term;
 
 use super::all::{Fleet, Summary, cost_cell, gates_cell};
@@ -9,7 +8,6 @@ use super::list::tone;
 use crate::advice::Level;
 use crate::page::{Cell, Colour, Page, Tone, faint, plain};
 use crate::row::{LoopRow, LoopState};
-use crate::words::count;
 
 /// Columns leave in the order in which those of the terminal interface do: of what was done, of money, of the
 /// newest sign of life, of bugs.
@@ -84,28 +82,9 @@ pub fn dashboard_text(fleet: &Fleet<'_>, width: Option<usize>, colour: Colour) -
 }
 
 fn summary(page: &mut Page, rows: &[LoopRow], width: Option<usize>) {
-    let Summary { loops, act, running, watch, done, crashed, usd, usd_per_h, at_least } = Summary::of(rows);
-    let mut cells = vec![(Tone::Strong, count(loops, "loop"))];
-    let need = if act == 1 { "needs you" } else { "need you" };
-    for (n, tone, glyph, word) in [
-        (act, Tone::Bad, "▲", need),
-        (running, Tone::Plain, "●", "run"),
-        (watch, Tone::Care, "◐", "watch"),
-        (done, Tone::Good, "✓", "done"),
-        (crashed, Tone::Bad, "✗", "crashed"),
-    ] {
-        if n > 0 {
-            cells.push((tone, format!("{glyph}{n} {word}")));
-        }
-    }
-    if usd > Usd::ZERO {
-        let least = if at_least { "+" } else { "" };
-        let burn = if usd_per_h > Usd::ZERO { format!(" ({usd_per_h}/h)") } else { String::new() };
-        cells.push((Tone::Plain, format!("{usd}{least}{burn}")));
-    }
     let mut left = width.unwrap_or(usize::MAX);
     let mut line = Vec::new();
-    for (tone, text) in cells {
+    for (tone, text) in Summary::of(rows).cells() {
         let needed = term::width(&text) + 2;
         // What does not fit is less than what stands before it.
         if needed > left.saturating_add(2) {

@@ -177,6 +177,9 @@ fn one(html: &mut Html, n: usize, entry: &ReportEntry<'_>, patches: &Patches) {
         html.raw("</code></p>\n");
     }
     html.tag("p", "", &live_words(view, Stamp::Absolute).1);
+    if let Some(proof) = super::one::proof(entry.report) {
+        html.tag("p", "good", &proof.replace('`', ""));
+    }
     if !entry.notes.is_empty() {
         html.tag("p", "faint", entry.notes);
     }
@@ -186,6 +189,7 @@ fn one(html: &mut Html, n: usize, entry: &ReportEntry<'_>, patches: &Patches) {
     }
     if let Some(core) = view.core.value() {
         gates(html, core, history.value());
+        reviews(html, core);
         budget(html, core);
     }
     if let Some(history) = history.value() {
@@ -273,6 +277,26 @@ fn gates(html: &mut Html, core: &Core, history: Option<&History>) {
         );
         html.tag("p", "faint", &text);
     }
+}
+
+fn reviews(html: &mut Html, core: &Core) {
+    if core.soft.is_empty() {
+        return;
+    }
+    html.tag("h3", "", "Reviews");
+    html.table(
+        ["goal", "passed", "who", "what is missing"],
+        core.soft.iter().map(|row| {
+            let class = if row.ok { "good" } else { "care" };
+            let split = if row.split { " (they differ)" } else { "" };
+            [
+                ("", row.id.to_string()),
+                (class, row.share()),
+                ("", format!("{}{split}", row.rule)),
+                ("", row.why.clone()),
+            ]
+        }),
+    );
 }
 
 fn budget(html: &mut Html, core: &Core) {

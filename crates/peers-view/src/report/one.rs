@@ -122,6 +122,18 @@ pub fn report_markdown(report: &Report) -> String {
     doc.finish()
 }
 
+/// What was shown in a clean checkout when the newest run ended, if it was.
+pub(super) fn proof(report: &Report) -> Option<String> {
+    let proof = newest_exit(report)?.proof.as_ref()?;
+    let names: Vec<String> = proof.exempt.iter().map(ToString::to_string).collect();
+    let but = match names.len() {
+        0 => String::new(),
+        _ => format!(", but for these, which were judged in the work tree only: {}", names.join(", ")),
+    };
+    let tree = proof.tree.as_str().get(..12).unwrap_or(proof.tree.as_str());
+    Some(format!("Every gate passed in a clean checkout of tree `{tree}`{but}"))
+}
+
 fn result(doc: &mut Document, report: &Report) {
     let view = &report.view;
     let words = live_words(view, Stamp::Absolute).1;
@@ -136,14 +148,8 @@ fn result(doc: &mut Document, report: &Report) {
         doc.paragraph(&format!("Next step: {next}"));
     }
     doc.paragraph(&format!("Sandbox: **{}**", view.confinement.words()));
-    if let Some(proof) = newest_exit(report).and_then(|exit| exit.proof.as_ref()) {
-        let names: Vec<String> = proof.exempt.iter().map(ToString::to_string).collect();
-        let but = match names.len() {
-            0 => String::new(),
-            _ => format!(", but for these, which were judged in the work tree only: {}", names.join(", ")),
-        };
-        let tree = proof.tree.as_str().get(..12).unwrap_or(proof.tree.as_str());
-        doc.paragraph(&format!("Every gate passed in a clean checkout of tree `{tree}`{but}"));
+    if let Some(proof) = proof(report) {
+        doc.paragraph(&proof);
     }
     if let Sourced::Fresh(project) = &view.project {
         doc.paragraph(&format!("Repository: {}, read at {}", code(&project.path, 300), view.at));

@@ -32,6 +32,9 @@ pub struct Meters {
     pub tokens: Meter,
     /// Dollars.
     pub usd: Meter,
+    /// What of its tightest cap is used, be it one of these, of failures, of one peer or since progress; whole per
+    /// cent.
+    pub most_pct: Option<u64>,
 }
 
 /// What a loop cost.
@@ -110,6 +113,7 @@ pub(super) fn meters(budget: &BudgetView, burn: &Burn) -> Meters {
         runtime_s: meter("max_runtime_s", 1000.0, burn.ms),
         tokens: meter("max_tokens", 1.0, burn.tokens),
         usd: meter("max_usd", 1e6, burn.micros),
+        most_pct: budget.rows.iter().filter_map(BudgetRow::percent).max(),
     }
 }
 

@@ -10,11 +10,9 @@ fn line<'a>(text: &'a str, start: &str) -> &'a str {
     text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("no `{start}` in {text}"))
 }
 
-#[test]
-fn the_outcome_comes_first() {
-    let mut world = World::running();
-    world.tick(1, "claude", |_| {});
-    let exit = ExitRecord {
+/// The end of a run that was shown complete.
+fn complete() -> Record {
+    Record::Exit(Box::new(ExitRecord {
         reason: StopReason::Complete,
         detail: String::new(),
         ticks_in_run: 1,
@@ -22,8 +20,14 @@ fn the_outcome_comes_first() {
         head: Some(commit('b')),
         proof: Some(ExitProof { tree: tree('1'), exempt: vec![super::goal("tests-pass")] }),
         in_gates: false,
-    };
-    world.append(Record::Exit(Box::new(exit)));
+    }))
+}
+
+#[test]
+fn the_outcome_comes_first() {
+    let mut world = World::running();
+    world.tick(1, "claude", |_| {});
+    world.append(complete());
     let text = world.page();
     assert!(text.starts_with("# peers report\n\n**Complete**: `stopped 2023-11-14T22:13:24.000Z, complete (exit 0)`\n\nSandbox: **unconfined: peers run without a sandbox**\n"), "{text}");
     assert!(text.contains("Every gate passed in a clean checkout of tree `111111111111`, but for these, which were judged in the work tree only: tests-pass\n"), "{text}");
@@ -80,11 +84,13 @@ fn ledger_commit(id: char, author: &str, message: &str, paths: &[&str]) -> Ledge
 #[test]
 fn several_loops_are_one_document_with_a_table_of_them_on_top() {
     use super::hostile::EVIL;
-    use crate::{Found, LoopRow, ReportEntry, ReportHead, reports_json, reports_markdown};
+    use crate::{
+        Found, LoopRow, Patches, ReportEntry, ReportHead, reports_html, reports_json, reports_markdown,
+    };
     let first = super::hostile::world();
     let mut second = World::running();
     second.tick(1, "claude", |_| {});
-    second.exit(StopReason::Complete, "");
+    second.append(complete());
     let read = |world: &World, name: &str| {
         let mut asked = super::row::asked(world, Lock::Free);
         (asked.listed.name, asked.bugs) = (name.into(), Sourced::Unreadable(EVIL.into()));
@@ -120,6 +126,14 @@ fn several_loops_are_one_document_with_a_table_of_them_on_top() {
     for mark in ["</td>", "[a](b)", "!"] {
         assert!(!outside.contains(mark), "{mark} in {outside}");
     }
+    let html = reports_html(&head, &entries, &Patches::new());
+    assert!(is_harmless(&html) && !html.contains("</td>[a]"), "{html}");
+    let proof = "<p class=\"good\">Every gate passed in a clean checkout of tree 111111111111, but for these, which were judged in the work tree only: tests-pass</p>";
+    assert!(html.contains(proof), "{html}");
+    assert!(
+        html.contains("<h3>Reviews</h3>") && html.contains("<td>docs-read</td><td class=\"care\">0/2</td>"),
+        "{html}"
+    );
     let json = reports_json(&head, &entries);
     assert!(is_harmless(&json));
     let value: Value = serde_json::from_str(&json).unwrap();
