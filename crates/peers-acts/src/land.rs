@@ -17,7 +17,7 @@ use peers_model::record::{OperatorOp, OperatorRecord, Record};
 use peers_model::request::AskedWall;
 use peers_model::verdict::{Judged, TreeKey};
 use peers_model::{CommitId, GoalId, RunId, RunRequest, TreeId, exit};
-use peers_place::{Place, is_gone, remade};
+use peers_place::{Place, is_gone};
 use peers_run::boot::{self, BootError, Finding, Loaded};
 use peers_run::gitrepo::substrate;
 use peers_store::runs::{self, RunRecord};
@@ -343,7 +343,7 @@ fn ended_at(ground: &Ground, record: &RunRecord, branch: &str, tip: &CommitId) -
     let again = if is_gone(Path::new(&record.workdir)) {
         format!(
             "make its worktree again and run once more: `{} && peers -C \"$d\" run`",
-            remade(record, ground.place.project_dir())
+            record.worktree_again(&ground.place.project_dir().to_string_lossy())
         )
     } else {
         format!("run once more: `peers -C {dir} run`")

@@ -18,5 +18,5 @@ pub use error::{
 };
 pub use holder::{Holder, sign};
 pub use link::{cut_off, is_cut_off};
-pub use place::{Homes, PEERS_DIR, Place, held_locks, is_gone, project_id, remade, resolved, unusable};
+pub use place::{Homes, PEERS_DIR, Place, held_locks, is_gone, project_id, resolved, unusable};
 pub use repair::made_again;

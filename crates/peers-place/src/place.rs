@@ -11,7 +11,6 @@ use std::time::Duration;
 use peers_git::PeerRepo;
 use peers_model::ProjectId;
 use peers_store::project::{self, Project};
-use peers_store::runs::RunRecord;
 use peers_store::{FsDisk, layout};
 use peers_sys::digest::sha256_hex;
 use peers_sys::dir::{FileError, FileId, Kind, SafeDir};
@@ -559,20 +558,6 @@ pub fn resolved(path: &Path) -> PathBuf {
 #[must_use]
 pub fn is_gone(path: &Path) -> bool {
     SafeDir::open_shared(path).is_err_and(|error| error.is_not_found())
-}
-
-/// The commands that make the worktree of a run again which somebody removed by hand, whether git has
-/// forgotten it since or not. They work in any directory.
-#[must_use]
-pub fn remade(record: &RunRecord, project: &Path) -> String {
-    let word = peers_sys::term::quoted;
-    let (dir, project) = (word(&record.workdir), word(&project.to_string_lossy()));
-    let (flag, at) = match (&record.branch, &record.head) {
-        (Some(branch), _) => ("", word(branch)),
-        (None, Some(head)) => ("--detach ", head.to_string()),
-        (None, None) => ("--detach ", "HEAD".to_owned()),
-    };
-    format!("d={dir}; git -C {project} worktree add -f {flag}\"$d\" {at} && peers -C \"$d\" init --upgrade")
 }
 
 /// `None` instead of an error for what is not there.

@@ -4,9 +4,11 @@ use peers_core::budget::GivenUsd;
 use std::collections::BTreeMap;
 
 use peers_model::PeerName;
+use peers_model::command::NO_HOOKS;
 use peers_model::outcome::StopReason;
 use peers_model::record::{Digests, ExitProof};
 use peers_model::{CommitId, RunId, RunRequest, Timestamp, limits};
+use peers_sys::term::quoted;
 use serde::{Deserialize, Serialize};
 
 use crate::disk::{Area, Disk, DiskError, DiskErrorKind};
@@ -79,6 +81,21 @@ impl RunRecord {
     pub fn given_usd(&self) -> Option<GivenUsd> {
         let RunRequest { max_usd, max_usd_since, .. } = self.request;
         max_usd.map(|usd| GivenUsd { usd, at: max_usd_since.unwrap_or(self.started_at) })
+    }
+
+    /// The commands that make its worktree again which somebody removed by hand, whether git has forgotten it since or
+    /// not. They work in any directory; `project` is the repository's.
+    #[must_use]
+    pub fn worktree_again(&self, project: &str) -> String {
+        let (dir, project) = (quoted(&self.workdir), quoted(project));
+        let (flag, at) = match (&self.branch, &self.head) {
+            (Some(branch), _) => ("", quoted(branch)),
+            (None, Some(head)) => ("--detach ", head.to_string()),
+            (None, None) => ("--detach ", "HEAD".to_owned()),
+        };
+        format!(
+            "d={dir}; git -C {project} {NO_HOOKS} worktree add -f {flag}\"$d\" {at} && peers -C \"$d\" init --upgrade"
+        )
     }
 }
 

@@ -348,7 +348,7 @@ mod tests {
         page.say("1");
         page.say("2 2 2 2 2 2");
         page.say("3");
-        assert_eq!([8, 3, 1].map(|height| page.last_top(6, height)), [0, 1, 2]);
+        assert_eq!([8, 4, 1].map(|height| page.last_top(6, height)), [0, 1, 2]);
         assert_eq!(Page::new().last_top(6, 2), 0);
     }
 

@@ -343,7 +343,7 @@ fn going_on(
         )
         .hint(Step::text(
             "make it again: {}; or begin beside it: `peers-ctl start {} --worktree`",
-            &[&format!("`{}`", peers_place::remade(&record, place.project_dir())), name.as_str()],
+            &[&format!("`{}`", record.worktree_again(&place.project_dir().to_string_lossy())), name.as_str()],
         )));
     }
     // What a record says, and what lies there, is no place to start in before it is known to be this project's.

@@ -17,11 +17,11 @@ use super::finding::Finding;
 pub fn again(repo: &PeerRepo, place: &Place, branch: &str, at: &CommitId) -> String {
     let dir = quoted(&place.project_dir().to_string_lossy());
     if repo.facts().tree_of(at).is_ok() {
-        return format!("git {NO_HOOKS} -C {dir} branch {} {at}", quoted(branch));
+        return format!("git -C {dir} {NO_HOOKS} branch {} {at}", quoted(branch));
     }
     let copy = quoted(&place.control_git_path().to_string_lossy());
     let name = quoted(&format!("refs/heads/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch)));
-    format!("git {NO_HOOKS} -C {dir} fetch -q {copy} {at}:{name}")
+    format!("git -C {dir} {NO_HOOKS} fetch -q {copy} {at}:{name}")
 }
 
 /// What is said of a move that was cut short and whose branch is gone. It stays open: what of it was made

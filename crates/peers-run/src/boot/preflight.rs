@@ -129,7 +129,7 @@ pub fn take_up(state: &State, records: &[RunRecord], here: &Place) -> Step {
     }
     format!(
         "the worktree in which it began is gone; make it again, and it is taken up there: `{} && peers -C \"$d\" run{dry}`",
-        peers_place::remade(record, here.project_dir())
+        record.worktree_again(&here.project_dir().to_string_lossy())
     )
     .into()
 }

@@ -1,6 +1,6 @@
 //! A loop that does not run: what its ending asks for, by the table of stop reasons.
 
-use peers_model::command::{Command, NO_HOOKS, Step};
+use peers_model::command::{Command, Step};
 use peers_model::outcome::{BudgetKind, ErrorKind, StopReason};
 use peers_model::{GoalId, Timestamp};
 use peers_sys::term;
@@ -125,18 +125,10 @@ fn ended(facts: &Facts<'_>, live: &Liveness, (reason, detail, at): (&StopReason,
 fn without_worktree(facts: &Facts<'_>, open: bool) -> Vec<Step> {
     let run = facts.run;
     let branch = run.and_then(|run| run.branch.as_deref());
-    if let (true, Some(dir)) = (open, facts.apart) {
-        let (detach, at) = match (branch, run.and_then(|run| run.head.as_ref())) {
-            (Some(branch), _) => ("", term::quoted(branch)),
-            (None, Some(head)) => ("--detach ", head.to_string()),
-            (None, None) => ("--detach ", "HEAD".to_owned()),
-        };
+    if let (true, Some(run), Some(_)) = (open, run, facts.apart) {
         let dry = if facts.is_dry() { " --dry-run" } else { "" };
-        let line = format!(
-            "d={}; git {NO_HOOKS} -C {} worktree add -f {detach}\"$d\" {at} && peers -C \"$d\" init --upgrade && peers -C \"$d\" run{dry}",
-            term::quoted(dir),
-            term::quoted(facts.project),
-        );
+        let again = run.worktree_again(facts.project);
+        let line = format!("{again} && peers -C \"$d\" run{dry}");
         let gone = "the worktree in which its turn began is gone; make it again, and it is taken up there: ";
         return vec![Step::from(gone).run(Command::Line(line))];
     }
