@@ -256,8 +256,7 @@ impl Model {
                 }
             },
             Screen::Events => {
-                let most = self.events.len().saturating_sub(usize::from(self.hits.body));
-                self.scroll = moved(self.scroll, by.saturating_neg(), most);
+                self.scroll = moved(self.scroll, by.saturating_neg(), self.hits.most);
             }
             Screen::Doctor | Screen::Compare => {
                 self.scroll = moved(self.scroll, by, self.hits.most);

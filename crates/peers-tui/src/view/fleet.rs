@@ -108,7 +108,7 @@ pub(super) fn draw(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut
         let block = frame("events", model.options.theme, false);
         let inner = block.inner(right);
         frame_.render_widget(block, right);
-        text::event_lines(model, frame_, inner, 0);
+        text::newest_events(model, frame_, inner);
         hits.events = true;
     }
 }

@@ -412,30 +412,21 @@ fn live(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {
         frame_.render_widget(Paragraph::new(text), inner);
         return;
     }
-    let (width, height) = (usize::from(inner.width), usize::from(inner.height));
-    let rows = |line: &&LiveLine| {
-        let tone = match line.kind {
-            "error" | "retry" => Tone::Bad,
-            "tool" => Tone::Strong,
-            "result" | "usage" => Tone::Faint,
-            "final" => Tone::Good,
-            _ => Tone::Plain,
-        };
-        let kind = Cell::new(Tone::Faint, format!("{:<7}", line.kind));
-        fold(&[kind, Cell::new(tone, line.cell.text())], width)
+    let rows = |n: usize| said.get(n).map(|line| live_rows(line, inner.width, theme)).unwrap_or_default();
+    hits.most = text::tail(frame_, inner, (said.len(), rows), one.scroll);
+}
+
+fn live_rows(line: &LiveLine, width: u16, theme: Theme) -> Vec<Line<'static>> {
+    let tone = match line.kind {
+        "error" | "retry" => Tone::Bad,
+        "tool" => Tone::Strong,
+        "result" | "usage" => Tone::Faint,
+        "final" => Tone::Good,
+        _ => Tone::Plain,
     };
-    let mut filled = 0;
-    let oldest = said.iter().take_while(|line| {
-        filled += rows(line).len();
-        filled <= height
-    });
-    hits.most = said.len() - oldest.count().max(1);
-    let newest = said.iter().rev().skip(one.scroll.min(hits.most));
-    let mut shown: Vec<Vec<Cell>> =
-        newest.flat_map(|line| rows(line).into_iter().rev()).take(height).collect();
-    shown.reverse();
-    let lines: Vec<Line<'static>> = shown.iter().map(|row| crate::theme::line(row, theme)).collect();
-    frame_.render_widget(Paragraph::new(lines), inner);
+    let kind = Cell::new(Tone::Faint, format!("{:<7}", line.kind));
+    let rows = fold(&[kind, Cell::new(tone, line.cell.text())], usize::from(width));
+    rows.iter().map(|row| crate::theme::line(row, theme)).collect()
 }
 
 fn diff(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &mut Hits) {

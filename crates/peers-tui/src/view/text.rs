@@ -8,6 +8,7 @@ use ratatui::widgets::{Paragraph, Scrollbar, ScrollbarOrientation, ScrollbarStat
 
 use super::Hits;
 use super::parts::frame;
+use crate::host::Event;
 use crate::loops::Source;
 use crate::model::Model;
 use crate::theme::{self, Theme};
@@ -123,37 +124,93 @@ pub(super) fn events(model: &Model, frame_: &mut Frame<'_>, area: Rect, hits: &m
     frame_.render_widget(block, area);
     hits.body = inner.height;
     hits.events = true;
-    event_lines(model, frame_, inner, model.scroll);
+    if model.events.is_empty() {
+        no_events(frame_, inner, theme);
+        return;
+    }
+    let rows =
+        |n: usize| model.events.get(n).map(|event| event_rows(event, inner.width, theme)).unwrap_or_default();
+    hits.most = tail(frame_, inner, (model.events.len(), rows), model.scroll);
+}
+
+/// What of so many things is the newest, each in its rows and below the one before it, leaving out so many; and how
+/// many can be left out.
+pub(super) fn tail(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (all, rows): (usize, impl Fn(usize) -> Vec<Line<'static>>),
+    skip: usize,
+) -> usize {
+    let height = usize::from(area.height);
+    let mut filled = 0;
+    let oldest = (0..all).take_while(|n| {
+        filled += rows(*n).len();
+        filled <= height
+    });
+    let most = all.saturating_sub(oldest.count().max(1));
+    let newest = (0..all).rev().skip(skip.min(most));
+    let mut lines: Vec<Line<'static>> = newest.flat_map(|n| rows(n).into_iter().rev()).take(height).collect();
+    lines.reverse();
+    frame.render_widget(Paragraph::new(lines), area);
+    most
 }
 
 /// Below so many cells an event is told without its kind.
 const NARROW: u16 = 80;
 
-/// The newest events that fit, leaving out so many of the newest.
-pub(super) fn event_lines(model: &Model, frame: &mut Frame<'_>, area: Rect, skip: usize) {
+/// The newest events that fit, each on one line.
+pub(super) fn newest_events(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let theme = model.options.theme;
     if model.events.is_empty() {
-        let text = Span::styled(" nothing has happened yet", theme.tone(Tone::Faint));
-        frame.render_widget(Paragraph::new(text), area);
+        no_events(frame, area, theme);
         return;
     }
-    let shown = model.events.iter().rev().skip(skip).take(usize::from(area.height));
-    let mut lines: Vec<Line<'static>> = shown
-        .map(|event| {
-            let at = event.ts.to_string();
-            let mut spans = vec![
-                Span::styled(format!("{} ", at.get(11..19).unwrap_or_default()), theme.tone(Tone::Faint)),
-                Span::styled(
-                    format!("{:<12} ", Cell::cut(Tone::Plain, &event.name, 12).text()),
-                    theme.accent(),
-                ),
-            ];
-            // Where there is little room what kind it is goes; the text says it too.
-            let skip = usize::from(area.width < NARROW && event.cells.len() > 1);
-            spans.extend(theme::line(event.cells.get(skip..).unwrap_or_default(), theme).spans);
-            Line::from(spans)
-        })
-        .collect();
+    let shown = model.events.iter().rev().take(usize::from(area.height));
+    let one_line = |event: &Event| {
+        let mut spans = event_head(event, theme).to_vec();
+        let mut left = usize::from(area.width).saturating_sub(spans.iter().map(Span::width).sum());
+        for cell in event_cells(event, area.width) {
+            let cell = Cell::cut(cell.tone(), cell.text(), left);
+            left = left.saturating_sub(cell.width());
+            spans.extend(theme::line(&[cell], theme).spans);
+        }
+        Line::from(spans)
+    };
+    let mut lines: Vec<Line<'static>> = shown.map(one_line).collect();
     lines.reverse();
     frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn no_events(frame: &mut Frame<'_>, area: Rect, theme: Theme) {
+    let text = Span::styled(" nothing has happened yet", theme.tone(Tone::Faint));
+    frame.render_widget(Paragraph::new(text), area);
+}
+
+/// When it was, and in which loop.
+fn event_head(event: &Event, theme: Theme) -> [Span<'static>; 2] {
+    let at = event.ts.to_string();
+    [
+        Span::styled(format!("{} ", at.get(11..19).unwrap_or_default()), theme.tone(Tone::Faint)),
+        Span::styled(format!("{:<12} ", Cell::cut(Tone::Plain, &event.name, 12).text()), theme.accent()),
+    ]
+}
+
+/// What it was. Where there is little room what kind it is goes; the text says it too.
+fn event_cells(event: &Event, width: u16) -> &[Cell] {
+    let skip = usize::from(width < NARROW && event.cells.len() > 1);
+    event.cells.get(skip..).unwrap_or_default()
+}
+
+/// One event, its text folded.
+fn event_rows(event: &Event, width: u16, theme: Theme) -> Vec<Line<'static>> {
+    let head = event_head(event, theme);
+    let beside: usize = head.iter().map(Span::width).sum();
+    let cells = event_cells(event, width);
+    let rows = fold(cells, usize::from(width).saturating_sub(beside).max(1));
+    let lines = rows.iter().enumerate().map(|(n, row)| {
+        let mut spans = if n == 0 { head.to_vec() } else { vec![Span::raw(" ".repeat(beside))] };
+        spans.extend(theme::line(row, theme).spans);
+        Line::from(spans)
+    });
+    lines.collect()
 }
