@@ -121,7 +121,7 @@ pub struct Alert {
 }
 
 impl Alert {
-    /// Whether there are commands in its text, which are of no use when it is cut.
+    /// Whether it says what to type.
     pub(crate) fn has_commands(&self) -> bool {
         matches!(self.kind, REFUSED | PEER)
     }

@@ -121,11 +121,8 @@ fn head(page: &mut Page, view: &LoopView) {
     page.field("sandbox", tone, view.confinement.words());
     for alert in &view.alerts {
         let tone = if alert.is_damage() { Tone::Bad } else { Tone::Care };
-        if alert.has_commands() {
-            page.whole("alert", tone, &alert.text);
-        } else {
-            page.field("alert", tone, &alert.text);
-        }
+        // With long paths a command at its end would be cut.
+        page.whole("alert", tone, &alert.text);
     }
     if let Some(why) = view.run.why() {
         page.field("alert", Tone::Bad, format!("run records are unreadable: {why}"));

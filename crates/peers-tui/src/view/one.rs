@@ -168,7 +168,7 @@ fn standing(model: &Model, frame_: &mut Frame<'_>, area: Rect, view: &LoopView) 
         page.tell(Tone::Faint, format!("phase: {course}"));
     }
     for alert in &view.alerts {
-        page.tell(Tone::Care, format!("! {}", alert.text));
+        page.line(&[Cell::whole(Tone::Care, format!("! {}", alert.text))]);
     }
     for warning in core.warnings.iter().rev().take(3) {
         page.tell(Tone::Faint, format!("tick {}: {}", warning.tick, warning.text));

@@ -131,6 +131,11 @@ fn a_ledger_that_cannot_be_read_is_not_no_bugs() {
     let view = world.read(&asked);
     assert!(status_text(&view, Colour::Plain).contains("the repository cannot be read: no repository"));
     assert_eq!(view.bugs, Sourced::Unreadable("no repository".into()));
+    // The command behind a long path is all there.
+    let path = "deep/".repeat(80);
+    asked.git = Sourced::Unreadable(format!("`{path}` is gone: `git worktree repair {path}`"));
+    let text = status_text(&world.read(&asked), Colour::Plain);
+    assert!(text.contains(&format!("`git worktree repair {path}`\n")), "{text}");
 }
 
 #[test]
