@@ -3,6 +3,8 @@
 //! A run of the tests takes a sample. `PEERS_SCHEDULES=full` tries every single fault, and `PEERS_NIGHTS=N` goes through
 //! so many nights.
 
+use std::num::NonZero;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use peers_sim::explore::{Report, Sample, faults, one, quiet_crashes};
@@ -58,11 +60,21 @@ fn single_faults_and_pairs_of_them_leave_the_invariants_intact() {
     quiet_crashes();
     let began = Instant::now();
     let full = std::env::var("PEERS_SCHEDULES").is_ok_and(|asked| asked == "full");
-    let mut report = Report::default();
-    for scenario in catalogue() {
-        report.join(faults(&scenario, if full { FULL } else { SAMPLE }));
-    }
-    verdict("single faults, and pairs", &report, began);
+    let sample = if full { FULL } else { SAMPLE };
+    let (left, report) = (Mutex::new(catalogue().into_iter()), Mutex::new(Report::default()));
+    let work = || {
+        loop {
+            let Some(scenario) = left.lock().unwrap().next() else { return };
+            let found = faults(&scenario, sample);
+            report.lock().unwrap().join(found);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    verdict("single faults, and pairs", &report.into_inner().unwrap(), began);
 }
 
 #[test]
