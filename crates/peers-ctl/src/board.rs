@@ -57,7 +57,7 @@ struct Kept {
 /// So long a project in which nothing goes on is not looked at anew, as long as nothing begins there.
 const REST: Duration = Duration::from_secs(45);
 /// The same of a loop that runs, for who looks all day: one look costs milliseconds.
-const RUNS: Duration = Duration::from_secs(20);
+const RUNS: Duration = Duration::from_secs(30);
 /// A little of it each is looked at in every frame.
 const SPREAD: u64 = 16;
 
