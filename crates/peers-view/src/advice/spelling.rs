@@ -218,6 +218,20 @@ mod tests {
     }
 
     #[test]
+    fn a_line_for_a_shell_is_told_apart_and_what_is_only_spoken_of_is_not_run() {
+        let login =
+            Step::of(Command::Line("codex login".to_owned())).mention(Command::Line("/login".to_owned()));
+        let commands = Spelling::default().commands(&[login, Step::of(Command::run())]);
+        let told: Vec<(&str, bool)> =
+            commands.iter().map(|typed| (typed.line.as_str(), typed.is_line)).collect();
+        assert_eq!(told, [("codex login", true), ("peers run", false)]);
+        assert_eq!(
+            commands.first().map(|typed| typed.argv.clone()),
+            Some(["/bin/sh", "-c", "codex login"].map(str::to_owned).to_vec())
+        );
+    }
+
+    #[test]
     fn commands_are_spelt_for_who_shows_them() {
         let diff = Command::peers("goals diff");
         let by_name = ctl("billing", "/srv/a b");
