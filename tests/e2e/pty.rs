@@ -9,8 +9,6 @@ use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr
 
 /// Whatever is waited for comes within this time, on any machine.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Leaves the other screen.
-const LEFT: &[u8] = b"\x1b[?1049l";
 
 /// A program on a terminal.
 pub(crate) struct Pty {
@@ -18,8 +16,6 @@ pub(crate) struct Pty {
     terminal: pty_process::blocking::Pty,
     said: Receiver<Vec<u8>>,
     screen: vt100::Parser,
-    /// All that it wrote.
-    all: Vec<u8>,
 }
 
 impl Pty {
@@ -54,7 +50,7 @@ impl Pty {
                 }
             }
         });
-        Self { child, terminal, said, screen: vt100::Parser::new(rows, cols, 0), all: Vec::new() }
+        Self { child, terminal, said, screen: vt100::Parser::new(rows, cols, 0) }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -79,11 +75,6 @@ impl Pty {
         self.screen.screen().contents()
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        self.screen.process(bytes);
-        self.all.extend_from_slice(bytes);
-    }
-
     /// Waits until the screen is so.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&str) -> bool) -> String {
@@ -95,7 +86,7 @@ impl Pty {
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.said.recv_timeout(left) {
-                Ok(bytes) => self.take(&bytes),
+                Ok(bytes) => self.screen.process(&bytes),
                 Err(error) => panic!("{what} is not seen ({error}):\n{}", self.text()),
             }
         }
@@ -116,7 +107,7 @@ impl Pty {
     /// What stands on the screen once the picture that is being drawn is there as a whole.
     pub(crate) fn settled(&mut self) -> String {
         while let Ok(bytes) = self.said.recv_timeout(Duration::from_millis(300)) {
-            self.take(&bytes);
+            self.screen.process(&bytes);
         }
         self.text()
     }
@@ -125,8 +116,8 @@ impl Pty {
     #[track_caller]
     pub(crate) fn ends(&mut self) -> ExitStatus {
         let status = self.child.wait().unwrap();
-        while let Ok(bytes) = self.said.recv_timeout(Duration::from_millis(200)) {
-            self.take(&bytes);
+        while let Ok(bytes) = self.said.recv_timeout(Duration::from_secs(1)) {
+            self.screen.process(&bytes);
         }
         self.is_ordinary();
         status
@@ -144,16 +135,21 @@ impl Pty {
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG), "{modes:?}");
     }
 
-    /// Waits until the program has left its screen without ending.
+    /// Waits until the program has left its screen and is stopped, and asserts that the terminal is what it was before.
     #[track_caller]
-    pub(crate) fn leaves(&mut self) {
-        let from = self.all.len();
+    pub(crate) fn is_suspended(&mut self) {
         let end = Instant::now() + PATIENCE;
-        while !self.all[from.saturating_sub(LEFT.len())..].windows(LEFT.len()).any(|part| part == LEFT) {
+        while self.screen.screen().alternate_screen() || self.screen.screen().hide_cursor() {
             let left = end.saturating_duration_since(Instant::now());
             let bytes = self.said.recv_timeout(left).expect("it leaves its screen");
-            self.take(&bytes);
+            self.screen.process(&bytes);
         }
+        let stat = format!("/proc/{}/stat", self.id());
+        while !std::fs::read_to_string(&stat).unwrap().rsplit(") ").next().unwrap().starts_with('T') {
+            assert!(Instant::now() < end, "it is not stopped");
+            std::thread::yield_now();
+        }
+        self.is_ordinary();
     }
 }
 

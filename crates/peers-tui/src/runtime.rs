@@ -130,7 +130,9 @@ impl Drop for Restored {
 
 /// Makes the terminal an ordinary one again. Twice does no harm.
 fn restore() {
-    // One that is gone has nothing to be restored.
+    // One that is gone has nothing to be restored. The mode goes first: who sees that the screen
+    // was left may type a line at once.
+    let _gone = disable_raw_mode();
     let _gone = execute!(
         io::stdout(),
         DisableMouseCapture,
@@ -138,7 +140,6 @@ fn restore() {
         LeaveAlternateScreen,
         cursor::Show
     );
-    let _gone = disable_raw_mode();
 }
 
 /// A panic is told after the terminal is an ordinary one: of this thread at once, of others at the end.
