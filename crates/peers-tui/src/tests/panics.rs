@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use peers_model::Timestamp;
 use peers_view::Page;
+use rustix::termios::{LocalModes, tcgetattr};
 
 use super::sample::{now, options, row};
 use crate::host::{Acts, Content, Done, Event, Host, Part, Snapshot};
@@ -105,6 +106,8 @@ fn a_panic_of_any_thread_leaves_an_ordinary_terminal_and_is_told() {
         let screen = screen.screen();
         let entered = shown.windows(8).any(|part| part == b"\x1b[?1049h");
         assert!(entered, "{who}: it never had its screen: {:?}", String::from_utf8_lossy(&shown));
+        let modes = tcgetattr(&terminal).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "{who}: {modes:?}");
         assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "{who}");
         assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "{who}");
         assert!(screen.contents().contains(told), "{who}: {}", screen.contents());

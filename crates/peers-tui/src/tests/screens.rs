@@ -188,9 +188,11 @@ fn every_screen_is_as_it_was_reviewed() {
 #[test]
 fn every_screen_in_ascii_is_as_it_was_reviewed() {
     for (name, make) in all().into_iter().chain(dialogs()) {
-        let ascii = text(&drawn(&mut make(ThemeName::Ascii), (80, 24)));
-        assert!(ascii.is_ascii(), "{name}: {ascii}");
-        insta::assert_snapshot!(format!("{name}_ascii"), ascii);
+        for (width, height) in SIZES {
+            let ascii = text(&drawn(&mut make(ThemeName::Ascii), (width, height)));
+            assert!(ascii.is_ascii(), "{name}: {ascii}");
+            insta::assert_snapshot!(format!("{name}_ascii_{width}x{height}"), ascii);
+        }
     }
 }
 
@@ -314,4 +316,17 @@ fn what_an_agent_says_is_folded_and_all_of_it_can_be_reached() {
     assert!(shown.contains(" 0 word") && !shown.contains("29 word"), "{shown}");
     press(&mut model, "G");
     assert!(text(&drawn(&mut model, (80, 24))).contains("29 word"));
+}
+
+#[test]
+fn a_gate_that_is_chosen_is_told_in_full_and_its_name_is_not_cut() {
+    let mut report = report();
+    let Sourced::Fresh(core) = &mut report.view.core else { panic!("a core") };
+    core.gates[0].state = "fail";
+    core.gates[0].diagnostic = format!("error: first {}last", "word ".repeat(50));
+    let mut model = tab(ThemeName::Dark, "3");
+    standing(&mut model, report);
+    let shown = text(&drawn(&mut model, (80, 24)));
+    assert!(shown.contains("self-review-on-handoff "), "{shown}");
+    assert!(shown.contains("word last"), "{shown}");
 }

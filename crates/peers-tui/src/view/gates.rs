@@ -1,6 +1,7 @@
 //! Gates: what each says, and how it came to say so, tick by tick.
 
-use peers_view::{Cell, GateMark, GateRow, GateTick, LoopView, Tone};
+use peers_model::GoalId;
+use peers_view::{Cell, Core, GateMark, GateRow, GateTick, LoopView, Page, Tone, fold};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -10,8 +11,16 @@ use super::parts::{frame, short};
 use super::{Hits, first_shown, text};
 use crate::model::Model;
 
-/// Cells of a name in the picture.
-const NAME: u16 = 18;
+/// Cells of the column of names: as many as the longest takes, of a narrow list at most a third.
+fn names<'a>(ids: impl Iterator<Item = &'a GoalId>, width: u16) -> usize {
+    let longest = ids.map(|id| Cell::new(Tone::Plain, id).width()).max().unwrap_or_default();
+    longest.min(usize::from(width / 3).max(20))
+}
+
+/// A name in its column.
+fn named(id: &GoalId, width: usize) -> String {
+    format!("{:<width$}", Cell::cut(Tone::Plain, id, width).text())
+}
 
 pub(super) fn draw(model: &Model, frame_: &mut Frame<'_>, area: Rect, view: &LoopView, hits: &mut Hits) {
     let theme = model.options.theme;
@@ -58,21 +67,23 @@ pub(super) fn table(
         frame_.render_widget(Paragraph::new(text), inner);
         return None;
     }
-    let told = if whole && inner.height >= 8 { 3 } else { 0 };
-    let [list, more] = Layout::vertical([Constraint::Min(1), Constraint::Length(told)]).areas(inner);
     let all = core.gates.len() + core.soft.len();
     let at = if whole { model.one.at } else { 0 };
+    let (said, least) = if whole && inner.height >= 8 { (told(core, at), 3) } else { (Page::default(), 0) };
+    let rows = said.lines().flat_map(|line| fold(line, usize::from(inner.width))).count();
+    let below = u16::try_from(rows).unwrap_or(u16::MAX).max(least).min(inner.height / 2);
+    let [list, more] = Layout::vertical([Constraint::Min(1), Constraint::Length(below)]).areas(inner);
+    text::lines(frame_, more, &said, 0, theme);
     let first = first_shown(at, all, usize::from(list.height));
+    let ids = core.gates.iter().map(|gate| &gate.id).chain(core.soft.iter().map(|soft| &soft.id));
+    let width = names(ids, list.width);
     for (line, n) in list.rows().zip(first..all) {
         let spans = if let Some(gate) = core.gates.get(n) {
-            gate_line(gate, then, model)
+            gate_line(gate, width, then, model)
         } else if let Some(soft) = core.soft.get(n - core.gates.len()) {
             let (sign, tone) = if soft.ok { ("✓", Tone::Good) } else { ("·", Tone::Care) };
             vec![
-                Span::styled(
-                    format!("{sign} {:<20} ", Cell::cut(Tone::Plain, &soft.id, 20).text()),
-                    theme.tone(tone),
-                ),
+                Span::styled(format!("{sign} {} ", named(&soft.id, width)), theme.tone(tone)),
                 Span::raw(format!("{}/{} reviews  ", soft.have, soft.need)),
                 Span::styled(Cell::new(Tone::Faint, &soft.why).text().to_owned(), theme.tone(Tone::Faint)),
             ]
@@ -84,24 +95,29 @@ pub(super) fn table(
             theme.choose(frame_.buffer_mut(), line);
         }
     }
-    if let Some(gate) = core.gates.get(at).filter(|_| told > 0) {
-        let said = peers_view::cause(&gate.diagnostic);
+    Some((list, first))
+}
+
+/// One of them in full.
+fn told(core: &Core, at: usize) -> Page {
+    let mut page = Page::default();
+    if let Some(gate) = core.gates.get(at) {
         let log = gate.log.as_deref().map(|log| format!("; its output: {log}")).unwrap_or_default();
         let proof = match &gate.proof {
             Some(proof) if proof.current => format!("in a clean checkout: {}", proof.state),
             Some(_) => "proved, but not as it is now".to_owned(),
             None => "not proved in a clean checkout".to_owned(),
         };
-        let lines: Vec<Line<'static>> =
-            [(Tone::Strong, format!("{}: {proof}{log}", gate.id)), (Tone::Plain, said)]
-                .into_iter()
-                .map(|(tone, text)| {
-                    Line::from(Span::styled(Cell::new(tone, text).text().to_owned(), theme.tone(tone)))
-                })
-                .collect();
-        frame_.render_widget(Paragraph::new(lines), more);
+        page.tell(Tone::Strong, format!("{}: {proof}{log}", gate.id));
+        page.tell(Tone::Plain, peers_view::cause(&gate.diagnostic));
+    } else if let Some(soft) = at.checked_sub(core.gates.len()).and_then(|at| core.soft.get(at)) {
+        page.tell(
+            Tone::Strong,
+            format!("{}: {} of {} reviews, {}", soft.id, soft.have, soft.need, soft.rule),
+        );
+        page.tell(Tone::Plain, &soft.why);
     }
-    Some((list, first))
+    page
 }
 
 fn mark_sign(mark: Option<GateMark>) -> (&'static str, Tone) {
@@ -114,7 +130,7 @@ fn mark_sign(mark: Option<GateMark>) -> (&'static str, Tone) {
 }
 
 /// One gate: how it stands, or how it stood then.
-fn gate_line(gate: &GateRow, then: Option<&GateTick>, model: &Model) -> Vec<Span<'static>> {
+fn gate_line(gate: &GateRow, width: usize, then: Option<&GateTick>, model: &Model) -> Vec<Span<'static>> {
     let theme = model.options.theme;
     let (sign, tone, word) = match then {
         Some(then) => {
@@ -160,10 +176,7 @@ fn gate_line(gate: &GateRow, then: Option<&GateTick>, model: &Model) -> Vec<Span
         }
     }
     vec![
-        Span::styled(
-            format!("{sign} {:<20} ", Cell::cut(Tone::Plain, &gate.id, 20).text()),
-            theme.tone(tone),
-        ),
+        Span::styled(format!("{sign} {} ", named(&gate.id, width)), theme.tone(tone)),
         Span::styled(format!("{word:<8} "), theme.tone(tone)),
         Span::styled(Cell::new(Tone::Plain, about.join(", ")).text().to_owned(), theme.tone(Tone::Faint)),
     ]
@@ -183,7 +196,8 @@ fn heat(model: &Model, frame_: &mut Frame<'_>, area: Rect, gates: &[GateRow]) {
     let block = frame("timeline: ■ pass  ✗ fail  ? could not judge  · not yet", theme, false);
     let inner = block.inner(area);
     frame_.render_widget(block, area);
-    let room = usize::from(inner.width.saturating_sub(NAME));
+    let width = names(gates.iter().map(|gate| &gate.id), inner.width).max("tick".len());
+    let room = usize::from(inner.width).saturating_sub(width + 2);
     let all = history.gate_ticks.len();
     let looked = model.one.scrub.and_then(|tick| history.gate_ticks.iter().position(|one| one.tick == tick));
     let first = first_shown(looked.unwrap_or(all), all, room);
@@ -192,8 +206,7 @@ fn heat(model: &Model, frame_: &mut Frame<'_>, area: Rect, gates: &[GateRow]) {
     let height = usize::from(inner.height.saturating_sub(1));
     let from = first_shown(model.one.at.min(gates.len()), gates.len(), height);
     for gate in gates.iter().skip(from).take(height) {
-        let name = Cell::cut(Tone::Plain, &gate.id, usize::from(NAME) - 2);
-        let mut spans = vec![Span::raw(format!("{:<width$}", name.text(), width = usize::from(NAME)))];
+        let mut spans = vec![Span::raw(format!("{}  ", named(&gate.id, width)))];
         spans.extend(ticks.iter().map(|tick| {
             let (sign, tone) = mark_sign(tick.gates.get(&gate.id).copied());
             let style = theme.tone(tone);
@@ -205,7 +218,7 @@ fn heat(model: &Model, frame_: &mut Frame<'_>, area: Rect, gates: &[GateRow]) {
         lines.push(Line::from(spans));
     }
     let (oldest, newest) = (ticks.first(), ticks.last());
-    let mut foot = format!("{:<width$}", "tick", width = usize::from(NAME));
+    let mut foot = format!("{:<width$}  ", "tick");
     match looked.and_then(|at| at.checked_sub(first)) {
         Some(at) => {
             let tick = model.one.scrub.map(|tick| format!("▲{tick}")).unwrap_or_default();

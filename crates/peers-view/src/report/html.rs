@@ -177,8 +177,8 @@ fn one(html: &mut Html, n: usize, entry: &ReportEntry<'_>, patches: &Patches) {
         html.raw("</code></p>\n");
     }
     html.tag("p", "", &live_words(view, Stamp::Absolute).1);
-    if let Some(proof) = super::one::proof(entry.report) {
-        html.tag("p", "good", &proof.replace('`', ""));
+    if let Some(proof) = super::one::proof(entry.report, str::to_owned) {
+        html.tag("p", "good", &proof);
     }
     if !entry.notes.is_empty() {
         html.tag("p", "faint", entry.notes);

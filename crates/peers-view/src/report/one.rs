@@ -122,8 +122,8 @@ pub fn report_markdown(report: &Report) -> String {
     doc.finish()
 }
 
-/// What was shown in a clean checkout when the newest run ended, if it was.
-pub(super) fn proof(report: &Report) -> Option<String> {
+/// What was shown in a clean checkout when the newest run ended, if it was. `code` sets the name of its tree.
+pub(super) fn proof(report: &Report, code: impl Fn(&str) -> String) -> Option<String> {
     let proof = newest_exit(report)?.proof.as_ref()?;
     let names: Vec<String> = proof.exempt.iter().map(ToString::to_string).collect();
     let but = match names.len() {
@@ -131,7 +131,7 @@ pub(super) fn proof(report: &Report) -> Option<String> {
         _ => format!(", but for these, which were judged in the work tree only: {}", names.join(", ")),
     };
     let tree = proof.tree.as_str().get(..12).unwrap_or(proof.tree.as_str());
-    Some(format!("Every gate passed in a clean checkout of tree `{tree}`{but}"))
+    Some(format!("Every gate passed in a clean checkout of tree {}{but}", code(tree)))
 }
 
 fn result(doc: &mut Document, report: &Report) {
@@ -148,7 +148,7 @@ fn result(doc: &mut Document, report: &Report) {
         doc.paragraph(&format!("Next step: {next}"));
     }
     doc.paragraph(&format!("Sandbox: **{}**", view.confinement.words()));
-    if let Some(proof) = proof(report) {
+    if let Some(proof) = proof(report, |tree| code(tree, 12)) {
         doc.paragraph(&proof);
     }
     if let Sourced::Fresh(project) = &view.project {
