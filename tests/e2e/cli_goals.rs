@@ -63,11 +63,11 @@ fn what_diff_prints_is_a_patch_that_git_takes() {
 
 #[test]
 fn goals_that_a_turn_changed_are_restored_by_the_first_command_that_is_named_and_the_run_goes_on() {
-    let world = World::ready("make test");
+    let world = World::ready("test -f made");
     let accepted = world.read(".peers/goals.yaml");
     world.script(
         "ann",
-        "after: repeat\nturns:\n- - shell: sed -i 's/make test/true/' .peers/goals.yaml\n  - handoff: Easy\n- - handoff: Work\n",
+        "after: repeat\nturns:\n- - shell: sed -i 's/test -f made/true/' .peers/goals.yaml\n  - handoff: Easy\n- - handoff: Work\n",
     );
     let run = world.peers(&["run", "--max-ticks", "3"]).exits(5);
     run.err_has("goals.yaml changed since it was accepted; found after tick 1 of ann\n");

@@ -329,4 +329,8 @@ fn a_gate_that_is_chosen_is_told_in_full_and_its_name_is_not_cut() {
     let shown = text(&drawn(&mut model, (80, 24)));
     assert!(shown.contains("self-review-on-handoff "), "{shown}");
     assert!(shown.contains("word last"), "{shown}");
+    // Of the past that is not known.
+    press(&mut model, "[");
+    let shown = text(&drawn(&mut model, (80, 24)));
+    assert!(shown.contains("tests-pass now: ") && shown.contains("2/2 reviews now"), "{shown}");
 }

@@ -67,9 +67,12 @@ pub(super) fn table(
         frame_.render_widget(Paragraph::new(text), inner);
         return None;
     }
+    // Of a tick of the past only verdicts are known.
+    let now = if then.is_some() { " now" } else { "" };
     let all = core.gates.len() + core.soft.len();
     let at = if whole { model.one.at } else { 0 };
-    let (said, least) = if whole && inner.height >= 8 { (told(core, at), 3) } else { (Page::default(), 0) };
+    let (said, least) =
+        if whole && inner.height >= 8 { (told(core, at, now), 3) } else { (Page::default(), 0) };
     let rows = said.lines().flat_map(|line| fold(line, usize::from(inner.width))).count();
     let below = u16::try_from(rows).unwrap_or(u16::MAX).max(least).min(inner.height / 2);
     let [list, more] = Layout::vertical([Constraint::Min(1), Constraint::Length(below)]).areas(inner);
@@ -84,7 +87,7 @@ pub(super) fn table(
             let (sign, tone) = if soft.ok { ("✓", Tone::Good) } else { ("·", Tone::Care) };
             vec![
                 Span::styled(format!("{sign} {} ", named(&soft.id, width)), theme.tone(tone)),
-                Span::raw(format!("{}/{} reviews  ", soft.have, soft.need)),
+                Span::raw(format!("{}/{} reviews{now}  ", soft.have, soft.need)),
                 Span::styled(Cell::new(Tone::Faint, &soft.why).text().to_owned(), theme.tone(Tone::Faint)),
             ]
         } else {
@@ -98,8 +101,8 @@ pub(super) fn table(
     Some((list, first))
 }
 
-/// One of them in full.
-fn told(core: &Core, at: usize) -> Page {
+/// One of them in full, as it is now.
+fn told(core: &Core, at: usize, now: &str) -> Page {
     let mut page = Page::default();
     if let Some(gate) = core.gates.get(at) {
         let log = gate.log.as_deref().map(|log| format!("; its output: {log}")).unwrap_or_default();
@@ -108,12 +111,12 @@ fn told(core: &Core, at: usize) -> Page {
             Some(_) => "proved, but not as it is now".to_owned(),
             None => "not proved in a clean checkout".to_owned(),
         };
-        page.tell(Tone::Strong, format!("{}: {proof}{log}", gate.id));
+        page.tell(Tone::Strong, format!("{}{now}: {proof}{log}", gate.id));
         page.tell(Tone::Plain, peers_view::cause(&gate.diagnostic));
     } else if let Some(soft) = at.checked_sub(core.gates.len()).and_then(|at| core.soft.get(at)) {
         page.tell(
             Tone::Strong,
-            format!("{}: {} of {} reviews, {}", soft.id, soft.have, soft.need, soft.rule),
+            format!("{}{now}: {} of {} reviews, {}", soft.id, soft.have, soft.need, soft.rule),
         );
         page.tell(Tone::Plain, &soft.why);
     }
